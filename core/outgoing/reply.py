@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import encodings
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from encodings.aliases import aliases
+from functools import cache
 
 import orjson
 
@@ -15,6 +18,9 @@ from rowcall.core.text.record_literal import literal
 
 _CONTENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
+
+_NOT_CHARSETS = frozenset({"idna", "punycode", "undefined"})
+"""Codecs of Python that are no character sets. The time of the first two grows with the square of the text."""
 
 TIMED_OUT = 408
 """Status of a reply if the other service has not responded in time."""
@@ -112,9 +118,8 @@ def decode_body(body: bytes, content_type: str | None) -> str:
     content_type: with the character set, such as `text/plain; charset=latin1`. UTF-8 is used if it names none that is
     known.
     """
-    name = _CHARSET.search(content_type or "")
     try:
-        charset = codecs.lookup(name[1]).name if name else "utf-8"
+        charset = _charset(content_type)
         text = body.decode("utf-8-sig" if charset == "utf-8" else charset, "replace")
         if charset != "utf-8":
             # Some codecs can produce half of a surrogate pair.
@@ -122,6 +127,28 @@ def decode_body(body: bytes, content_type: str | None) -> str:
     except (LookupError, UnicodeError):
         text = body.decode("utf-8", "replace")
     return text.replace("\0", "\ufffd")
+
+
+def _charset(content_type: str | None) -> str:
+    """Return the name of the codec for the character set of a content type; `utf-8` if it names none that is known.
+    Raises `LookupError` for a codec that cannot be used.
+
+    Python never forgets a name that it was asked for, so only names that it knows are looked up.
+    """
+    name = _CHARSET.search(content_type or "")
+    if name is None or encodings.normalize_encoding(name[1]).lower() not in _known_charsets():
+        return "utf-8"
+    return codecs.lookup(name[1]).name
+
+
+@cache
+def _known_charsets() -> frozenset[str]:
+    """Return the names of character sets that Python has, as `encodings.normalize_encoding` writes them."""
+    # Imported here, as most services need no responses of others.
+    import pkgutil
+
+    codec_names = {item.name for item in pkgutil.iter_modules(encodings.__path__)}
+    return frozenset(codec_names | set(aliases)) - _NOT_CHARSETS
 
 
 def _as_written(value: str) -> str:

@@ -43,6 +43,8 @@ def _truncate_name(name: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Return whether a path may lead out of the folder to which it is relative: it has a segment `..`, or contains a
-    NUL."""
-    return ".." in re.split(r"[/\\]", path) or "\0" in path
+    """Return whether a path may lead out of the folder to which it is relative, or into a folder in which the service
+    stores files until their request has succeeded: it has a segment `..` or one that begins with `RESERVED`, or
+    contains a NUL."""
+    segments = re.split(r"[/\\]", path)
+    return any(segment == ".." or segment.startswith(RESERVED) for segment in segments) or "\0" in path

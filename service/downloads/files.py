@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 from abc import ABC, abstractmethod
@@ -13,7 +14,6 @@ from rowcall.core.http.files import entity_tag
 from rowcall.core.uploads.names import RESERVED
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
-from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
@@ -22,6 +22,8 @@ from rowcall.service.response.streaming import PipeBody, client_of_only_response
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.bucket import Bucket
+
+log = logging.getLogger("rowcall")
 
 CHUNK = 262_144
 """Bytes of a large object that are read at once."""
@@ -178,18 +180,24 @@ class StoredObject(File):
     stored_tag: str = ""
 
     async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
-        assert self.bucket is not None  # noqa: S101 (set where it is made)
+        bucket = self.bucket
+        assert bucket is not None  # noqa: S101 (set where it is made)
         if end == first:
             context.protocol.response_bytes(status, headers, b"")
             return
-        answer = await self.bucket.open(self.key, first, end, self.stored_tag)
+        from rowcall.service.http_client.bucket import StoreError
+
+        answer = await bucket.open(self.key, first, end, self.stored_tag)
         body = _body(context, status, headers, end - first, self.time_limit)
         left = end - first
         try:
-            while left > 0 and (data := (await answer.chunk())[:left]):
+            while left > 0 and (data := (await bucket.next_chunk(answer))[:left]):
                 left -= len(data)
                 await body.write(data)
-        except (ClientDisconnectedError, OutboundError):
+        except ClientDisconnectedError:
+            left = -1
+        except StoreError as error:
+            log.warning("%s: the object %s/%s is cut off: %s", context.scope.path, bucket.name, self.key, error)
             left = -1
         finally:
             answer.close()

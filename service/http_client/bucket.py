@@ -153,6 +153,17 @@ class Bucket:
             raise StoreError(0, str(error)) from None
         return answer
 
+    async def next_chunk(self, answer: HttpResponse) -> bytes:
+        """Return the next chunk of the body of a response of `open`; empty at its end. Raises `StoreError` if it does
+        not arrive within the time limit of a request."""
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                return await answer.chunk()
+        except TimeoutError:
+            raise StoreError(0, f"no data within {self._options.timeout:g} s") from None
+        except OutboundError as error:
+            raise StoreError(0, str(error)) from None
+
     def link(self, key: str, seconds: int, query: Mapping[str, str]) -> str:
         """Return an address with which any client may GET the object. seconds: for which it is valid. query: further
         parameters, such as `response-content-disposition`.

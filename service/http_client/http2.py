@@ -255,6 +255,10 @@ class Http2Connection(asyncio.Protocol):
             elif stream.continued is not None:
                 stream.continued.set()
         elif isinstance(event, h2.events.DataReceived):
+            if not event.data:
+                # The reader would take an empty chunk for the end of the body.
+                self._state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                return
             stream.unread += event.flow_controlled_length
             stream.answer.paused = True
             stream.answer.add(event.data)

@@ -6,16 +6,25 @@ import zlib
 
 from rowcall.service.http_client.errors import OutboundError, TooLargeError
 
+MOST_CODINGS = 5
+"""Maximum number of content codings of one response. Servers use one, rarely two."""
+MOST_MEMBERS = 10_000
+"""Maximum number of members of a gzip file: even an empty one takes time."""
+_PIECE = 65_536
+"""Bytes that are decompressed at once."""
+
 
 def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
     """Return the body without its content codings, decoding the last one first. A body that is empty or becomes empty
     remains so, whatever codings are left. encoding: value of Content-Encoding; None: there is none.
 
     Raises:
-        OutboundError: the body is corrupt, or has an unsupported coding.
+        OutboundError: the body is corrupt, or has an unsupported coding, or too many.
         TooLargeError: it becomes larger than `limit` bytes (None: there is no limit).
     """
     codings = [part.strip().lower() for part in (encoding or "").split(",")]
+    if len(codings) > MOST_CODINGS:
+        raise OutboundError(f"the response has more than {MOST_CODINGS} content codings")
     while codings and body:
         body = _decode(body, codings.pop(), limit)
     return body
@@ -47,18 +56,25 @@ def _inflate(body: bytes, bits: int, limit: int | None) -> bytes:
     """
     pieces: list[bytes] = []
     room = limit
-    while body:
+    rest = memoryview(body)
+    members = 0
+    while rest:
+        members += 1
+        if members > MOST_MEMBERS:
+            raise OutboundError(f"the response consists of more than {MOST_MEMBERS} compressed files")
         machine = zlib.decompressobj(bits)
-        piece = machine.decompress(body) if room is None else machine.decompress(body, room + 1)
-        if room is not None:
-            room -= len(piece)
-            if room < 0:
-                raise TooLargeError(f"the response is larger than {limit} bytes")
-        if not machine.eof:
-            raise OutboundError("the response ends before it is complete")
-        pieces.append(piece)
-        # gzip may have several members.
-        body = machine.unused_data if bits == 31 else b""
+        while not machine.eof:
+            if not rest:
+                raise OutboundError("the response ends before it is complete")
+            part, rest = rest[:_PIECE], rest[_PIECE:]
+            piece = machine.decompress(part) if room is None else machine.decompress(part, room + 1)
+            if room is not None:
+                room -= len(piece)
+                if room < 0:
+                    raise TooLargeError(f"the response is larger than {limit} bytes")
+            pieces.append(piece)
+        # gzip may have several members. Only a part of the body is copied: the rest of it for each one would be a lot.
+        rest = memoryview(body)[len(body) - len(rest) - len(machine.unused_data) :] if bits == 31 else rest[:0]
     return b"".join(pieces)
 
 

@@ -40,8 +40,8 @@ arriving: set[Any] = set()
 """
 
 
-REFUSED_BEFORE_BODY = frozenset({401, 403, 404, 405, 429})
-"""Statuses of refusals whose request body has usually not been read."""
+REFUSED_BEFORE_BODY = frozenset({401, 403, 404, 405, 429, 504})
+"""Statuses of refusals whose request body has often not been read: a deadline (504) may pass while it arrives."""
 
 
 def may_be_closed_behind_body(scope: Any) -> bool:

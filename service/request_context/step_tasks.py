@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.request_context.deadline import DeadlineError, is_past
@@ -29,7 +30,7 @@ class StepTasks:
     def _wait(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         task = context.task = asyncio.get_running_loop().create_task(self._advance_after(context, waiting))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._on_end, context, waiting))
 
     async def _advance_after(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         try:
@@ -37,9 +38,15 @@ class StepTasks:
         except Exception as error:
             self.runner.fail(context, error)
             return
-        except asyncio.CancelledError:
-            if not is_past(context):
-                raise
-            self.runner.fail(context, DeadlineError(context))
-            return
         self.runner.advance(context)
+
+    def _on_end(self, context: RequestContext, waiting: Awaitable[None], task: asyncio.Task[None]) -> None:
+        """End the request if its task was cancelled at its deadline. The task cannot do that itself: it may have been
+        cancelled before it began."""
+        self._tasks.discard(task)
+        if not task.cancelled():
+            return
+        if asyncio.iscoroutine(waiting):
+            waiting.close()
+        if is_past(context):
+            self.runner.fail(context, DeadlineError(context))

@@ -14,7 +14,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.folders import Incomplete, MissingFolderError, ProtectedFolderError
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming_files import File
-from rowcall.service.uploads.spool import not_stored, write_all
+from rowcall.service.uploads.spool import not_stored, wait_for_thread, write_all
 
 
 class FileSystem:
@@ -41,10 +41,10 @@ class FileSystem:
         loop = asyncio.get_running_loop()
         name = self._name_for(file)
         try:
-            incomplete = await loop.run_in_executor(None, self._begin)
+            incomplete = await wait_for_thread(loop.run_in_executor(None, self._begin))
             try:
                 await write_all(file, incomplete.target)
-                await loop.run_in_executor(None, incomplete.place, name)
+                await wait_for_thread(loop.run_in_executor(None, incomplete.place, name))
             except BaseException:
                 incomplete.drop()
                 raise

@@ -131,6 +131,13 @@ class Folders:
         self._open.clear()
         self._created.clear()
 
+    def leave(self) -> None:
+        """Leave the files although it is not known whether the transaction took effect, and log them: a surplus file is
+        better than a row without its file."""
+        for hidden in self._open.values():
+            hidden.log("the outcome of an upload is not known, because its commit was not confirmed")
+        self.finish()
+
     def undo(self) -> None:
         """Remove the files after an error, also after one that follows `settle`; restore the files that they replaced,
         and remove the folders that the request has created, if they are empty."""
@@ -167,8 +174,8 @@ class _HiddenFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._placed: list[tuple[Path, str | None]] = []
-        """Target paths of the files, each with the name of the retained previous file in this folder."""
+        self._placed: list[tuple[Path, str | None, int]] = []
+        """Target paths of the files, each with the name of the retained previous file in this folder, and its inode."""
         self._count = 0
         while True:
             self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
@@ -194,6 +201,7 @@ class _HiddenFolder:
         system has no hard links. path: the file in this folder. Raises `OSError`."""
         final = self._folder / name
         before = path.with_suffix(_BEFORE)
+        inode = path.stat().st_ino
         try:
             os.link(path, final, follow_symlinks=False)
         except FileExistsError:
@@ -201,15 +209,15 @@ class _HiddenFolder:
             # With a third name, because replacing is atomic, and the first name is still needed to undo it.
             os.link(path, path.with_suffix(_NEW), follow_symlinks=False)
             os.replace(path.with_suffix(_NEW), final)
-            self._placed.append((final, before.name))
+            self._placed.append((final, before.name, inode))
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
             # The file system has no hard links: a replaced file cannot be retained.
             os.replace(path, final)
-            self._placed.append((final, None))
+            self._placed.append((final, None, inode))
         else:
-            self._placed.append((final, None))
+            self._placed.append((final, None, inode))
 
     def settle(self) -> None:
         """Make the files permanent in one step. They can still be removed, and the replaced ones restored, until the
@@ -227,13 +235,21 @@ class _HiddenFolder:
     def finish(self) -> None:
         self._remove()
 
+    def log(self, why: str) -> None:
+        """Log the files that stay, as `_log_files` does. Raises nothing."""
+        with contextlib.suppress(OSError):
+            _log_files(self._folder, self._path, why)
+
     def undo(self) -> None:
         """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing. A replaced file
-        is lost if the file system has no hard links."""
-        for final, before in reversed(self._placed):
+        is lost if the file system has no hard links. A file that another request has stored under the name meanwhile
+        stays."""
+        for final, before, inode in reversed(self._placed):
             with contextlib.suppress(OSError):
+                if final.lstat().st_ino != inode:
+                    continue
                 if before is None:
-                    final.unlink(missing_ok=True)
+                    final.unlink()
                 else:
                     os.replace(self._path / before, final)
         self._remove()
@@ -260,7 +276,7 @@ def remove_orphaned_files(folder: str) -> bool:
                 continue
             try:
                 if path.suffix == _SETTLED:
-                    _log_settled(Path(folder), path)
+                    _log_files(Path(folder), path, "a worker was ended while it committed an upload")
                     _remove_folder(path)
                 else:
                     _undo_killed(Path(folder), path)
@@ -272,9 +288,9 @@ def remove_orphaned_files(folder: str) -> bool:
     return not held
 
 
-def _log_settled(folder: Path, hidden: Path) -> None:
-    """Log the files of a request that has settled, and whose process was killed around its commit. hidden: its hidden
-    folder, which the caller has locked. Raises `OSError`.
+def _log_files(folder: Path, hidden: Path, why: str) -> None:
+    """Log the files of a request that stay although it is not known whether its transaction took effect. hidden: its
+    hidden folder, which the caller has locked. why: its outcome is not known. Raises `OSError`.
     """
     own = {path.stat().st_ino for path in hidden.iterdir() if path.suffix == ""}
     with os.scandir(folder) as entries:
@@ -282,9 +298,8 @@ def _log_settled(folder: Path, hidden: Path) -> None:
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         log.warning(
-            "%s: a worker was ended while it committed an upload; its files stay, although it may have been rolled "
-            "back: %s%s",
-            *(folder, ", ".join(names[:MOST_NAMED]), more),
+            "%s: %s; its files stay, although it may have been rolled back: %s%s",
+            *(folder, why, ", ".join(names[:MOST_NAMED]), more),
         )
 
 

@@ -38,6 +38,9 @@ class PendingWork(Protocol):
     async def undo(self) -> None:
         """Undo the work after an error, also after one that follows `settle`. Raises nothing."""
 
+    def leave(self) -> None:
+        """Log that the work stays although it is not known whether the transaction took effect."""
+
 
 @dataclass(slots=True)
 class Turn:

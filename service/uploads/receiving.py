@@ -35,8 +35,8 @@ from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
-from rowcall.service.uploads.spool import set_aside
-from rowcall.service.uploads.storing import handler_factories
+from rowcall.service.uploads.spool import set_aside, wait_for_thread
+from rowcall.service.uploads.storing import HandlerFactory, handler_factories
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -79,7 +79,7 @@ class UploadStep:
         files: if they have arrived already; None: they are read from the form in the request.
 
         Raises (the files are undone, and so is the routine, except what a procedure without a shared transaction has
-        committed):
+        committed; if the connection was lost during the commit, the files stay):
             Problem: the files cannot be read or stored, or the routine fails.
             OSError: the stored files cannot be made permanent.
             ClientDisconnectedError: the client has disconnected.
@@ -107,14 +107,15 @@ class UploadStep:
             if turn.dry_run:
                 await _undo(turn)
         except BaseException as error:
-            # For cancelled requests too: the files are removed in any case.
-            await asyncio.shield(_undo(turn))
+            # For cancelled requests too: the files are removed unless their rows may exist.
+            await asyncio.shield(_leave(turn) if transaction.in_doubt else _undo(turn))
             if isinstance(error, Problem) and not turn.body_read:
                 error.headers = (*(item for item in error.headers if item[0] != "connection"), ("connection", "close"))
             raise
         finally:
             cleanup.close()
-        await loop.run_in_executor(None, folders.finish)
+        # Also for a request that is cancelled now: it is committed.
+        await asyncio.shield(loop.run_in_executor(None, folders.finish))
 
     async def _run(self, context: RequestContext, turn: Turn, metadata_json: bytes) -> None:
         """Run the routine with the metadata, and make its effects and the files permanent, in one transaction if there
@@ -175,10 +176,7 @@ class UploadStep:
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
-        try:
-            handlers = [self._factories[key](turn) for key in self._keys]
-        except ClimbingPathError:
-            raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
+        handlers = [_new_handler(self._factories[key], turn) for key in self._keys]
         if self._options.log_parameters:
             log.log(VERBOSE, "%s: upload by %s", self._endpoint.name, ", ".join(self._keys))
         return handlers
@@ -216,7 +214,7 @@ class UploadStep:
         fallback = self._by_name.get((handler.common.fallback or "").strip().lower())
         if status is not Status.OK and fallback is not None:
             # One level only: the other handler has the same settings, and with them the same fallback.
-            handler = fallback(turn)
+            handler = _new_handler(fallback, turn)
             status, file, entries = await self._try(handler, file)
         if status is not Status.OK:
             return await self._refuse(handler, file, status)
@@ -268,11 +266,21 @@ class UploadStep:
         )
 
 
+def _new_handler(factory: HandlerFactory, turn: Turn) -> Handler:
+    """Return a handler for a request. Raises `Problem` 400 if a value of the request would lead out of the folder of
+    uploads.
+    """
+    try:
+        return factory(turn)
+    except ClimbingPathError:
+        raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
+
+
 async def _settle(turn: Turn) -> None:
     """Make permanent what handlers have stored outside the database: files, and objects of a store. Raises `OSError`,
     and `Problem` if a store fails.
     """
-    await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
+    await wait_for_thread(asyncio.get_running_loop().run_in_executor(None, turn.folders.settle))
     for item in turn.pending:
         await item.settle()
 
@@ -282,6 +290,13 @@ async def _undo(turn: Turn) -> None:
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
     for item in turn.pending:
         await item.undo()
+
+
+async def _leave(turn: Turn) -> None:
+    """Leave and log what handlers have stored outside the database, because the transaction may have taken effect."""
+    await asyncio.get_running_loop().run_in_executor(None, turn.folders.leave)
+    for item in turn.pending:
+        item.leave()
 
 
 def _form(context: RequestContext) -> Form | None:

@@ -35,7 +35,8 @@ insert into stored_file values
   (6, '41', 'nothing', null, null, null, null),
   (7, '41', 'wrong', 'no type', '\\x00', null, null),
   (8, '41', 'evil"
-name', null, '\\x00', null, null);
+name', null, '\\x00', null, null),
+  (9, '41', 'lines', E'text/plain;\\n charset=utf-8', '\\x00', null, null);
 create function content(_id int) returns table (content bytea, name text, type text, modified timestamptz, etag text)
 language sql stable as 'select bytes, name, kind, at, tag from stored_file where id = _id';
 comment on function content(int) is 'HTTP GET /content/{_id}
@@ -276,6 +277,8 @@ def test_invalid_column_values_are_reported_only_in_the_log(service: Service) ->
     response = problem(service.get("/content/7"), 500)
     assert "no type" not in str(response)
     service.wait_for_log("GET /content/{_id}: the file cannot be sent: type 'no type' is no media type")
+    problem(service.get("/content/9"), 500)
+    service.wait_for_log(r"the file cannot be sent: type 'text/plain;\n charset=utf-8' is no media type")
 
 
 def test_file_names_cannot_inject_headers(service: Service) -> None:
@@ -512,7 +515,7 @@ def test_objects_of_an_s3_store_are_sent(
     assert service.get("/tagged-object?key=large.bin", headers={"if-none-match": '"v7"'}).status_code == 304
 
 
-def test_s3_store_that_ignores_ranges_is_supported(
+def test_s3_stores_that_ignore_ranges_or_stall_are_supported(
     database: Database, serve_once: Serve, folder: Path, store: ObjectStore
 ) -> None:
     upstream = Upstream()
@@ -525,7 +528,12 @@ def test_s3_store_that_ignores_ranges_is_supported(
         "/main/other", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else other
     )
     upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
+    upstream.on("/main/stalls", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4 + 5 * (request.method == "GET")])
+    of_upstream = {
+        **store_settings(store),
+        HANDLERS + "S3Endpoint": upstream.url,
+        HANDLERS + "S3Timeout": "1s",
+    }
     service = serve_once(database, "", settings(folder, **of_upstream))
     assert service.get("/object?key=whole").content == b"0123456789"
     assert service.get("/tagged-object?key=whole").headers["etag"] == '"v7"'
@@ -535,6 +543,9 @@ def test_s3_store_that_ignores_ranges_is_supported(
     for key in ("whole", "other"):
         problem(service.get(f"/object?key={key}", headers={"range": "bytes=2-4"}), 502)
     problem(service.get("/object?key=unknown"), 502)
+    with pytest.raises(httpx.RemoteProtocolError):
+        service.get("/object?key=stalls")
+    service.wait_for_log("the object main/stalls is cut off: 0 no data within 1 s")
     upstream.close()
 
 

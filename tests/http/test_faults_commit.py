@@ -61,9 +61,17 @@ begin
 end $$;
 comment on procedure steps() is 'HTTP POST /steps
 idempotent';
+
+create function keep(_folder text, _files json) returns void language sql as 'insert into payment (amount) values (5)';
+comment on function keep(text, json) is 'HTTP POST /keep
+upload for file_system
+param _files is upload metadata
+path = {_folder}
+unique_name = false';
 """
 SECRET = "example"
 SETTINGS = {
+    "Service:UploadOptions:Enabled": "true",
     "Batch:Enabled": "true",
     "Webhooks:Secrets:github": SECRET,
     "Service:RequiresAuthorization": "false",
@@ -162,6 +170,19 @@ def test_procedure_with_commits_is_not_repeated_after_a_lost_commit(
     again = hosts[1].request_once("POST", "/steps", **request)
     assert "its outcome is not known" in problem(again, 409)["detail"]
     assert database.value("select count(*) from payment") == 0
+
+
+def test_uploaded_file_remains_after_a_lost_commit(
+    hosts: list[Service], database: Database, lose: Lose, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kept"
+    files = [("file", ("horn.txt", b"It rings.", "text/plain"))]
+    request_losing_commit(database, hosts[0], lose, f"/keep?folder={folder}", files=files)
+    assert database.value("select amount from payment") == 5
+    assert (folder / "horn.txt").read_bytes() == b"It rings."
+    if not (left := [path for path in folder.iterdir() if path.name != "horn.txt"]):
+        hosts[0].wait_for_log("its files stay, although it may have been rolled back: horn.txt")
+    assert all(path.suffix == ".settled" for path in left)
 
 
 def test_batch_is_not_repeated_after_a_lost_commit(hosts: list[Service], database: Database, lose: Lose) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 
 import pytest
@@ -150,6 +151,8 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("/odd/way", answer(b"", 302, [("Location", "http://[::1")]))
     upstream.on("/odd/time", answer(b"", 503, [("Retry-After", f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT")]))
     upstream.on("/odd/text", answer(b"+2AA-", content_type="text/plain; charset=utf-7"))
+    upstream.on("/odd/charset", answer(b"one-two", content_type="text/plain; charset=punycode"))
+    upstream.on("/odd/files", answer(gzip.compress(b"") * 10_001, headers=[("Content-Encoding", "gzip")]))
     upstream.on("/bytes", answer(b"\x00\xff\x01", content_type="application/octet-stream"))
     upstream.on("/status", lambda request, _: answer({"s": 1}, int(request.target.partition("=")[2])))
     upstream.on("/retried", Counted(answer({}, 503), answer({}, 429), answer({"n": 3})))
@@ -251,6 +254,8 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /get-odd?p=way", "200T |302|f|NULL|application/json"),
         ("GET /get-odd?p=time", "200T |503|f|NULL|application/json"),
         ("GET /get-odd?p=text", "200T ?|200|t|NULL|text/plain; charset=utf-7"),
+        ("GET /get-odd?p=charset", "200T one-two|200|t|NULL|text/plain; charset=punycode"),
+        ("GET /get-odd?p=files", "200T NULL|0|f|the response consists of more than 10000 compressed files"),
         ("GET /get-binary", "200T 00ff01"),
         ("GET /get-resolved", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),
         ("GET /get-resolved?token=evil", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),

@@ -312,6 +312,7 @@ def test_a_chunked_body_is_forwarded(service: Service) -> None:
         ("GET /empty?inner=deflate", "200T 200||t|text/x|NULL"),
         ("GET /empty?inner=gzip", "200T 200||t|text/x|NULL"),
         ("GET /empty?inner=br", "200T 200||t|text/x|NULL"),
+        ("GET /empty?inner=br,br,br,br,br", "200T 502|NULL|f|NULL|the response has more than 5 content codings"),
         ("GET /one-part?x=it+", "200T it said"),
         ("GET /one-part", "404 is required"),
         ("GET /texts", "200T 503false"),

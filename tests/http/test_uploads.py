@@ -3,6 +3,7 @@ uploads-25)."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import gzip
 import json
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 File = tuple[str, bytes, str]
@@ -76,6 +78,26 @@ param _meta is upload metadata
 path = {_path}
 unique_name = false
 row_command = select keep_line($1, $2, $3, $4)';
+create function up_late_refused(_path text, _meta json) returns json language plpgsql as
+    $$ begin perform pg_advisory_xact_lock_shared(77); raise exception 'not these'; end $$;
+comment on function up_late_refused(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}
+unique_name = false';
+create table kept (at timestamptz default now());
+create function up_recorded(_path text, _meta json) returns void language sql as 'insert into kept default values';
+comment on function up_recorded(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}';
+create function up_instead(_path text, _meta json) returns json language sql as 'select _meta';
+comment on function up_instead(text, json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+fallback_handler = file_system
+file_system_path = {_path}
+row_command = select 1';
 create function up_checked(_meta json) returns json language sql as 'select _meta';
 comment on function up_checked(json) is 'HTTP POST
 upload for file_system
@@ -239,6 +261,7 @@ def service(database: Database, serve: Serve, folder: Path, tmp_path_factory: py
         "Service:UploadOptions:UseDefaultUploadMetadataParameter": "true",
         "Service:UploadOptions:UseDefaultUploadMetadataContextKey": "true",
         "Service:UploadOptions:UploadHandlers:FileSystemPath": str(folder),
+        "Service:Deadlines:RequestHeaders:0": "grpc-timeout",
     }
     return serve(database, SCHEMA, settings, workers=2)
 
@@ -388,6 +411,54 @@ def test_file_names_of_clients_cannot_leave_the_folder(
 def test_a_path_with_parent_segments_is_refused(service: Service, tmp_path: Path) -> None:
     problem(send(service, f"up-kept?path={tmp_path}/../up", [("x", b"1", "text/plain")]), 400)
     assert not (tmp_path.parent / "up").exists()
+
+
+def test_a_fallback_handler_refuses_a_path_with_parent_segments(service: Service, tmp_path: Path) -> None:
+    problem(send(service, f"up-instead?path={tmp_path}/../up", [("x", b"\0", "text/plain")]), 400)
+    assert not (tmp_path.parent / "up").exists()
+
+
+@pytest.mark.parametrize("name", [".rowcall-mine", ".rowcall-mine/in", "in/.rowcall-mine"])
+def test_a_path_with_the_name_of_a_hidden_folder_is_refused(service: Service, tmp_path: Path, name: str) -> None:
+    problem(
+        send(
+            service,
+            f"up-named?path={tmp_path}/{name}&file=x&uniqueName=false&createPath=true",
+            [("x", b"1", "text/plain")],
+        ),
+        400,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("before", [None, "before"])
+def test_a_failed_upload_leaves_the_file_that_another_one_has_stored(
+    service: Service, database: Database, tmp_path: Path, before: str | None
+) -> None:
+    if before is not None:
+        (tmp_path / "x.txt").write_text(before)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads, database.locked(77):
+        first = threads.submit(send, service, f"up-late-refused?path={tmp_path}", [("x.txt", b"first", "text/plain")])
+        wait_until(database.waiting, "the first routine to wait")
+        upload(service, f"up-kept?path={tmp_path}", ("x.txt", b"second", "text/plain"))
+    problem(first.result(), 400)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x.txt", "second")]
+
+
+def test_an_upload_that_ends_at_its_deadline_leaves_all_files_or_none(
+    service: Service, database: Database, tmp_path: Path
+) -> None:
+    files = [("file", ("x.txt", b"text", "text/plain"))] * 5
+
+    def run(number: int) -> None:
+        headers = {"grpc-timeout": f"{10 + number % 30}m"}
+        response = service.post(f"/api/up-recorded?path={tmp_path}/{number % 3}", files=files, headers=headers)
+        assert response.status_code in (204, 504)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        list(threads.map(run, range(240)))
+    wait_until(lambda: not list(tmp_path.rglob(".rowcall-*")), "the hidden folders are removed")
+    assert len(list(tmp_path.rglob("*.txt"))) == 5 * database.value("select count(*) from kept")
 
 
 def test_a_link_in_the_folder_is_replaced_and_not_followed(service: Service, tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ class Transaction:
         """Receives the notices of all executions of the transaction."""
         self.sqlstate: str | None = None
         """SQLSTATE of the last command that failed."""
+        self.in_doubt = False
+        """The commit was sent, and its outcome is not known."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -270,6 +272,7 @@ class Transaction:
                     await asyncio.wait({execution.waiter})
             await self._wait_for_execution(self._call, execution)
         finally:
+            self.in_doubt = not execution.succeeded and not _is_rolled_back(execution)
             if connection is not None and execution.finished:
                 self._open = False
                 self._release(connection)
@@ -348,6 +351,13 @@ class Transaction:
         for _, values in execution.ahead or ():
             yield from values
         yield from execution.values
+
+
+def _is_rolled_back(execution: Execution) -> bool:
+    """Return whether a commit that has failed did certainly not take effect."""
+    if execution.loss == Loss.NOT_LOST:
+        return execution.error is not None
+    return execution.loss != Loss.IN_DOUBT
 
 
 class TransactionNotices:

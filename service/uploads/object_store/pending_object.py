@@ -85,6 +85,14 @@ class PendingObject:
                 error,
             )
 
+    def leave(self) -> None:
+        log.warning(
+            "%s/%s: the outcome of an upload is not known, because its commit was not confirmed; the object stays, "
+            "although it may have been rolled back",
+            self._bucket.name,
+            self._key,
+        )
+
     async def _holds_empty(self) -> bool | None:
         """Return whether the bucket has an empty object with the key; None: the store does not say."""
         try:

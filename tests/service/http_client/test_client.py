@@ -318,6 +318,31 @@ def test_endless_interim_responses_over_http2_fail_their_request(
     run(work, ClientOptions(ca_file=str(certificate[0])))
 
 
+def test_an_empty_data_frame_does_not_end_a_body(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    waiting: list[Callable[[], None]] = []
+
+    def react(peer: _Peer, stream: int, _headers: dict[str, str], _body: bytes) -> None:
+        def go_on() -> None:
+            peer.state.send_data(stream, b"whole", end_stream=True)
+            peer.flush()
+
+        peer.state.send_headers(stream, [(":status", "200")])
+        peer.state.send_data(stream, b"")
+        peer.state.send_data(stream, b"", pad_length=9)
+        waiting.append(go_on)
+
+    second.reactions["/"] = react
+
+    async def work(client: Client) -> bytes:
+        reply = await client.send(request(f"{second.url}/"), named=True)
+        reading = asyncio.create_task(reply.read(None))
+        await asyncio.sleep(0)
+        second.loop.call_soon_threadsafe(waiting[0])
+        return await reading
+
+    assert run(work, ClientOptions(ca_file=str(certificate[0]))) == b"whole"
+
+
 def test_early_http2_responses_leak_no_streams(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.early["/large"] = lambda peer, stream: peer.answer(stream, b"too large", 413)
     second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
