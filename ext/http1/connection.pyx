@@ -593,6 +593,10 @@ cdef class RequestProtocol:
             at += size
         else:
             at = self.chunks.decode(data, at, self.pieces)
+            # Bytes that have arrived together are one piece: chunks may have a single byte each, and handling a piece
+            # takes as long as handling thousands of bytes.
+            if len(self.pieces) > count + 1:
+                self.pieces[count:] = [b"".join(self.pieces[count:])]
             self.body_complete = self.chunks.complete
             self.body_broken = self.chunks.broken
         for piece in self.pieces[count:]:
