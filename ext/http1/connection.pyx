@@ -965,6 +965,11 @@ cdef class StreamWriter:
         """Return whether the buffer of the transport is full, so that the sender should wait for `room`."""
         return self.open and self.connection.writing_paused
 
+    def unsent(self):
+        """Return the number of bytes that the transport has not handed to the system yet, because the client does not
+        take them; 0 if the response is not open."""
+        return self.connection.transport.get_write_buffer_size() if self.open else 0
+
     def room(self):
         """Return a future that is done, with None, when the transport takes more, or the connection has ended."""
         if not self.full():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import time
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 
 import pytest
@@ -17,7 +18,8 @@ from h2.settings import SettingCodes
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
-from tests.harness.service import Service
+from tests.harness.postgres import free_port
+from tests.harness.service import ENGINE, Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import member_sql, with_cookie
@@ -62,6 +64,29 @@ def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Servi
         assert len(got) + missed == sent
         posted = [*range(1, BURST + 1)] * (sent // BURST)
         assert got[-49:] == posted[-49:], "the newest are there, in order"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ENGINE.get("HttpServer:Engine") == "Granian", reason="it does not report what it could not send")
+def test_slow_reader_over_a_unix_socket_gets_the_newest_events(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """A reverse proxy that is connected over a Unix socket stops to read when its client does."""
+    port, path = free_port(), tmp_path / "rowcall.sock"
+    settings = {
+        "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
+        "Service:ServerSentEvents:SlowReaderEvents": "50",
+    }
+    service = serve_once(own_database, SQL, settings, port=port)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(path))
+    with EventStream(service, STREAM, connection=connection) as slow, EventStream(service, STREAM) as fast:
+        sent = flood(service, fast)
+        service.post("/api/publish", json={"text": "end"})
+        slow.wait(lambda: slow.body.endswith(b"end\n\n"), "the end", 30)
+        missed = sum(int(part.split("}")[0]) for part in slow.text.split('{"missed":')[1:])
+        assert missed > 0
+        assert len(slow.messages) - 1 + missed == sent
 
 
 @pytest.mark.slow
