@@ -53,6 +53,23 @@ def test_events_that_were_dropped_are_reported_as_missed(origins: list[str], mos
     assert not history.misses(history.position)
 
 
+def test_events_that_have_not_arrived_are_reported_as_missed() -> None:
+    """A host has missed notifications, or has started later than another one."""
+    history = ReplayBuffer(1000, 1_000_000)
+    for batch in (Batch("a", 1, [Event("a1")]), Batch("a", 4, [Event("a4")]), Batch("b", 7, [Event("b7")])):
+        history.add(batch)
+    assert [history.misses({"a": number, "b": 7}) for number in range(1, 5)] == [True, True, False, False]
+    assert [history.misses({"a": 4, "b": number}) for number in (5, 6)] == [True, False]
+
+
+def test_events_after_a_position_of_unknown_hosts_are_reported_as_missed() -> None:
+    history = ReplayBuffer(1000, 1_000_000)
+    assert history.misses({"former": 3})
+    history.add(Batch("a", 1, [Event("a1")]))
+    assert history.misses({"former": 3})
+    assert not history.misses({"former": 3, "a": 1})
+
+
 def test_the_size_in_bytes_is_limited() -> None:
     history = ReplayBuffer(1000, 100)
     for number in range(1, 11):
