@@ -56,7 +56,7 @@ from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
 from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
-from rowcall.service.supervisor.service_manager import ServiceManager
+from rowcall.service.supervisor.service_manager import ServiceManager, environment_of_successor
 from rowcall.service.supervisor.snapshot_updates import SnapshotUpdates
 from rowcall.service.supervisor.socket_handover import PreviousProcess, SuccessorListener
 from rowcall.service.supervisor.start import Progress, begin_start
@@ -212,6 +212,7 @@ class Supervisor:
         if self._graceful_shutdown.begun:
             return
         log.info("another process serves; this one finishes what runs")
+        self._manager.fall_silent()
         self._operators.close_for_successor(self._background)
         self._graceful_shutdown.begin()
         self._background.start(self._end_after(self._graceful_shutdown.yield_to_successor()))
@@ -236,7 +237,7 @@ class Supervisor:
         """
         process = await asyncio.create_subprocess_exec(
             *interpreter_command(*sys.orig_argv[1:]),
-            env=interpreter_environment(),
+            env=environment_of_successor(interpreter_environment()),
             # In this folder: the arguments and the configuration may contain relative paths.
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
