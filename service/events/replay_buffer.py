@@ -66,7 +66,7 @@ class ReplayBuffer:
 
     def events_after(self, position: Position) -> list[ReplayEntry]:
         """Return the stored events behind this position."""
-        return [stored for stored in self._events if stored.number > position.get(stored.origin, 0)]
+        return [stored for stored in self._events if self._is_behind(stored.origin, stored.number, position)]
 
     def misses(self, position: Position) -> bool:
         """Whether events behind this position are missing: they were removed, or have not arrived, or may be missing,
@@ -74,7 +74,12 @@ class ReplayBuffer:
         """
         if position and self.position.keys().isdisjoint(position):
             return True
-        return any(number > position.get(origin, 0) for origin, number in self._removed.items())
+        return any(self._is_behind(origin, number, position) for origin, number in self._removed.items())
+
+    def _is_behind(self, origin: str, number: int, position: Position) -> bool:
+        """Return whether the event of `origin` with this number is behind `position`. It is not if no position names the
+        origin any more, because as many others have published since."""
+        return number > position.get(origin, 0 if origin in self.position else number)
 
     def latest(self) -> Iterator[ReplayEntry]:
         """Iterate over the stored events, the last one first."""
