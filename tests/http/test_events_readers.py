@@ -227,6 +227,8 @@ create function twice() returns void language sql as '';
 comment on function twice() is E'HTTP GET\\nauthorize\\nsse_listen depots at';
 create function twice(_of int) returns void language sql as '';
 comment on function twice(int) is E'HTTP GET\\nauthorize boss\\nsse_listen depots at';
+create function as_role() returns void language sql as '';
+comment on function as_role() is E'HTTP GET\\nauthorize\\nrole_from_claim\\nsse_listen news news';
 create function behind() returns int language sql as 'select 1';
 comment on function behind() is 'HTTP GET /api/twice/at';
 """
@@ -241,6 +243,7 @@ def members(service: Service, database: Database, serve: Serve) -> Service:
         "Auth:CookieValid": "4 seconds",
         "Auth:BearerTokenAuth": "true",
         "Service:ServerSentEvents:AuthorizeOnConnect": "true",
+        "Service:AuthenticationOptions:DatabaseRoles:0": "pg_monitor",
     }
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
@@ -259,6 +262,12 @@ def test_subscription_requires_access_to_the_endpoint(members: Service) -> None:
     with EventStream(members, path, with_cookie(members)) as stream:
         members.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
+
+
+def test_subscription_requires_the_database_role_of_the_endpoint(members: Service) -> None:
+    for path in ("/api/as-role", "/api/as-role/news"):
+        assert members.get(path).status_code == 401
+        assert members.get(path, headers=with_cookie(members)).status_code == 403
 
 
 @pytest.mark.slow
