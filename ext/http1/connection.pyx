@@ -520,7 +520,6 @@ cdef class Connection:
 
         moment: the present time, as `now()` has it. Called by `Http1Server.check`.
         """
-        cdef Py_ssize_t unsent
         if self.transport is None or self.phase == DETACHED:
             return 0
         if self.phase == RUNNING:

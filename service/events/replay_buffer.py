@@ -77,8 +77,9 @@ class ReplayBuffer:
         return any(self._is_behind(origin, number, position) for origin, number in self._removed.items())
 
     def _is_behind(self, origin: str, number: int, position: Position) -> bool:
-        """Return whether the event of `origin` with this number is behind `position`. It is not if no position names the
-        origin any more, because as many others have published since."""
+        """Return whether the event of `origin` with this number is behind `position`. It is not if positions no longer
+        name the origin, because many others have published since.
+        """
         return number > position.get(origin, 0 if origin in self.position else number)
 
     def latest(self) -> Iterator[ReplayEntry]:

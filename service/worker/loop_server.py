@@ -263,8 +263,8 @@ class LoopServer:
                 writer.close()
 
     async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
-        """Send `length` bytes of a file from `start` on, at the pace of the client. If the file is shorter, or the client
-        disconnects, fewer are sent. Raises `OSError` if the file cannot be read.
+        """Send `length` bytes of a file from `start` on, at the pace of the client; fewer if the file is shorter or the
+        client disconnects. Raises `OSError` if the file cannot be read.
         """
         place = start
         while place < start + length and writer.open:

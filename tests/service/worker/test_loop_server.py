@@ -91,6 +91,13 @@ def _serve(handle: Handle, test: Callable[[int], Awaitable[None]]) -> None:
     uvloop.run(serve())
 
 
+async def _write_forever(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"x")
+        await asyncio.sleep(0.05)
+        await writer.drain()
+
+
 @pytest.mark.slow
 def test_response_in_front_of_an_unread_body_is_sent_to_slow_clients() -> None:
     """The server closes such a connection, some time after the response, because it cannot read the next request."""
@@ -106,10 +113,7 @@ def test_response_in_front_of_an_unread_body_is_sent_to_slow_clients() -> None:
         closed.write(request % b"short")
         await other.read()
         with pytest.raises(ConnectionError):
-            while True:
-                closed.write(b"x")
-                await asyncio.sleep(0.05)
-                await closed.drain()
+            await _write_forever(closed)
         assert b"content-length: 20000000" in head
         assert len(await reader.read()) == 20_000_000
         writer.close()
@@ -123,8 +127,7 @@ def test_chunks_that_arrive_together_are_one_piece() -> None:
     pieces: list[bytes] = []
 
     async def read(protocol: Any) -> None:
-        async for piece in protocol:
-            pieces.append(piece)
+        pieces.extend([piece async for piece in protocol])
         protocol.response_empty(204, [])
 
     async def send(port: int) -> None:
