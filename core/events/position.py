@@ -42,12 +42,12 @@ def read_position(text: str) -> dict[str, int]:
     return {place[1]: int(place[2]) for place in places if place}
 
 
-def advance(position: dict[str, int], origin: str, number: int) -> None:
+def advance(position: dict[str, int], origin: str, number: int, most: int = MOST_ORIGINS) -> None:
     """Record in `position` that `origin` has published its event with this number.
 
-    A position has at most `MOST_ORIGINS` origins; the one that has not published for the longest time is dropped.
+    most: maximum number of origins; beyond it, the one that has not published for the longest time is dropped.
     """
-    if origin not in position and len(position) >= MOST_ORIGINS:
+    if origin not in position and len(position) >= most:
         del position[next(iter(position))]
     else:
         # Moved to the end, so that the first one has not published for the longest time.

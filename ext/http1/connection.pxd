@@ -82,6 +82,7 @@ cdef class Connection:
     cdef int abort(self) except -1
     cdef int end_if_idle(self) except -1
     cdef int check(self, double moment) except -1
+    cdef bint _is_receiving(self, double moment) except -1
     cdef bint _is_unread(self) except -1
     cdef int descriptor(self) except -2
     cdef bint hung_up(self) except -1

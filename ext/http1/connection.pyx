@@ -521,7 +521,6 @@ cdef class Connection:
 
         moment: the present time, as `now()` has it. Called by `Http1Server.check`.
         """
-        cdef Py_ssize_t unsent
         if self.transport is None or self.phase == DETACHED:
             return 0
         if self.phase == RUNNING:
@@ -529,24 +528,35 @@ cdef class Connection:
                 self.request.check_hang_up()
             return 0
         if self.phase == LINGERING:
-            if moment > self.deadline:
+            # The time limit begins when the client has received the response.
+            if self._is_receiving(moment):
+                self.deadline = moment + LINGER_SECONDS
+            elif moment > self.deadline:
                 self.abort()
             return 0
         if self.waiting_for_admission:
             return 0
-        # A client that takes sent bytes counts as active, even if it takes few of them.
-        unsent = self.transport.get_write_buffer_size()
-        if unsent:
-            if unsent != self.unsent:
-                self.last_sent = moment
-            self.unsent = unsent
-            if moment - self.last_sent > self.server.unread_seconds:
+        if self.transport.get_write_buffer_size():
+            if not self._is_receiving(moment):
                 self.abort()
-        # The transport has handed everything to the system, whose buffer may still be full.
-        elif moment - self.last_sent > self.server.idle_seconds:
-            if not self._is_unread() or moment - self.last_sent > self.server.unread_seconds:
-                self.close()
+        elif moment - self.last_sent > self.server.idle_seconds and not self._is_receiving(moment):
+            self.close()
         return 0
+
+    cdef bint _is_receiving(self, double moment) except -1:
+        """Return whether the client has not received all sent bytes, and its time to take more of them has not passed.
+
+        moment: the present time, as `now()` has it. Has to be called periodically while the transport has unsent bytes.
+        """
+        cdef Py_ssize_t unsent = self.transport.get_write_buffer_size()
+        # A client that takes sent bytes counts as active, even if it takes few of them.
+        if unsent and unsent != self.unsent:
+            self.last_sent = moment
+            self.unsent = unsent
+        if moment - self.last_sent > self.server.unread_seconds:
+            return False
+        # If the transport has handed everything to the system, the buffer of the system may still be full.
+        return unsent > 0 or self._is_unread()
 
     cdef bint _is_unread(self) except -1:
         """Return whether the client has not received all sent bytes; False if the system does not report that."""
@@ -594,6 +604,10 @@ cdef class RequestProtocol:
             at += size
         else:
             at = self.chunks.decode(data, at, self.pieces)
+            # Bytes that have arrived together are one piece: chunks may have a single byte each, and handling a piece
+            # takes as long as handling thousands of bytes.
+            if len(self.pieces) > count + 1:
+                self.pieces[count:] = [b"".join(self.pieces[count:])]
             self.body_complete = self.chunks.complete
             self.body_broken = self.chunks.broken
         for piece in self.pieces[count:]:
@@ -950,6 +964,11 @@ cdef class StreamWriter:
     def full(self):
         """Return whether the buffer of the transport is full, so that the sender should wait for `room`."""
         return self.open and self.connection.writing_paused
+
+    def unsent(self):
+        """Return the number of bytes that the transport has not handed to the system yet, because the client does not
+        take them; 0 if the response is not open."""
+        return self.connection.transport.get_write_buffer_size() if self.open else 0
 
     def room(self):
         """Return a future that is done, with None, when the transport takes more, or the connection has ended."""

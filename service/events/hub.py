@@ -15,6 +15,7 @@ from typing import Protocol
 
 from rowcall.core.events.event import Event
 from rowcall.core.events.options import EventOptions
+from rowcall.core.events.position import advance
 from rowcall.service.background import Background
 from rowcall.service.events.activity import HubActivity
 from rowcall.service.events.batches import Batch, pack, unpack_events
@@ -24,6 +25,11 @@ log = logging.getLogger("rowcall.events")
 
 LAST_SENDING = 2.0
 """Seconds to send remaining events to other hosts when the service stops."""
+
+MOST_KNOWN = 65_536
+"""Maximum number of other hosts whose last event is known. Each start of a host counts as another one. If a transport
+passes its events once more, those of hosts beyond this number would be delivered again.
+"""
 
 Send = Callable[[bytes], None]
 """Sends batches (from `pack`) to a worker."""
@@ -61,6 +67,8 @@ class EventHub:
         self._next_notified = 1
         self._notified: Counter[str] = Counter()
         self._received = 0
+        self._known: dict[str, int] = {}
+        """Number of the last event of each other host. A position names fewer hosts."""
         self._workers: dict[object, Send] = {}
         self._unpublished: set[str] = set()
         """Paths of endpoints of which `unpublished_notices` has warned."""
@@ -145,10 +153,12 @@ class EventHub:
         """
         if batch.origin == self._origin:
             return None
-        latest = self._history.position.get(batch.origin, 0)
-        first = max(batch.first, latest + 1)
+        first = max(batch.first, self._known.get(batch.origin, 0) + 1)
         events = batch.events[first - batch.first :]
-        return Batch(batch.origin, first, events) if events else None
+        if not events:
+            return None
+        advance(self._known, batch.origin, first + len(events) - 1, MOST_KNOWN)
+        return Batch(batch.origin, first, events)
 
     # --- PostgreSQL ------------------------------------------------------------------------------------------------
 

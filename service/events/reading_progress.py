@@ -2,7 +2,8 @@
 
 The HTTP server accepts all data of a stream and buffers it until the client reads it, so that nothing slows down a
 sender. Only the kernel knows what the client has acknowledged. If that is not available (systems other than Linux,
-clients over a Unix socket), every client counts as one that reads.
+clients over a Unix socket), only the bytes count that the transport in this event loop could not hand to the system;
+where granian serves, every such client counts as one that reads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import struct
 import sys
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rowcall.service.sockets.peers import client_of, without_zone
 
@@ -198,12 +199,17 @@ class Progress:
     while the reader reads; when it stops, nothing is acknowledged any more, and every byte counts.
     """
 
-    __slots__ = ("_acknowledged", "_client", "_connections", "_unread", "outstanding", "taken")
+    __slots__ = ("_acknowledged", "_client", "_connections", "_unread", "_unsent", "outstanding", "taken")
 
-    def __init__(self, connections: Connections, client: str, *, shares: bool) -> None:
-        """client: address of the client, as `host:port`. shares: whether its connection may have other streams."""
+    def __init__(
+        self, connections: Connections, client: str, *, shares: bool, unsent: Callable[[], int] = lambda: 0
+    ) -> None:
+        """client: address of the client, as `host:port`. shares: whether its connection may have other streams. unsent:
+        returns the bytes that the transport has not handed to the system, if that is known.
+        """
         self._connections = connections
         self._client = client
+        self._unsent = unsent
         self._acknowledged: int | None = None
         self._unread = connections.unread(client) if shares else None
         self.outstanding = 0
@@ -222,8 +228,9 @@ class Progress:
         """
         acknowledged = self._connections.acknowledged_bytes(self._client)
         if acknowledged is None:
-            self.outstanding = 0
-            self.taken = True
+            unsent = self._unsent()
+            self.taken = unsent < self.outstanding + sent or not unsent
+            self.outstanding = unsent
             return
         # At the first call, the earlier acknowledgements are unknown: all bytes sent may be in flight.
         received = 0 if self._acknowledged is None else acknowledged - self._acknowledged

@@ -37,7 +37,7 @@ class ReplayBuffer:
         self._stored_size = 0
         self._events: deque[ReplayEntry] = deque()
         self._removed: dict[str, int] = {}
-        """Number of the last event of each origin that was removed."""
+        """Number of the last event of each origin that was removed, or has not arrived."""
         self.position: dict[str, int] = {}
         """Number of the last event of each origin."""
 
@@ -54,6 +54,8 @@ class ReplayBuffer:
 
     def _keep(self, entry: ReplayEntry) -> None:
         """Add an event, and remove the oldest ones beyond the limits."""
+        if entry.number > self.position.get(entry.origin, 0) + 1:
+            advance(self._removed, entry.origin, entry.number - 1)
         advance(self.position, entry.origin, entry.number)
         self._events.append(entry)
         self._stored_size += len(entry.event.message)
@@ -64,11 +66,21 @@ class ReplayBuffer:
 
     def events_after(self, position: Position) -> list[ReplayEntry]:
         """Return the stored events behind this position."""
-        return [stored for stored in self._events if stored.number > position.get(stored.origin, 0)]
+        return [stored for stored in self._events if self._is_behind(stored.origin, stored.number, position)]
 
     def misses(self, position: Position) -> bool:
-        """Whether events behind this position were removed."""
-        return any(number > position.get(origin, 0) for origin, number in self._removed.items())
+        """Whether events behind this position are missing: they were removed, or have not arrived, or may be missing,
+        because nothing is known of any host of the position, as after a restart of the service.
+        """
+        if position and self.position.keys().isdisjoint(position):
+            return True
+        return any(self._is_behind(origin, number, position) for origin, number in self._removed.items())
+
+    def _is_behind(self, origin: str, number: int, position: Position) -> bool:
+        """Return whether the event of `origin` with this number is behind `position`. It is not if positions no longer
+        name the origin, because many others have published since.
+        """
+        return number > position.get(origin, 0 if origin in self.position else number)
 
     def latest(self) -> Iterator[ReplayEntry]:
         """Iterate over the stored events, the last one first."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rowcall.core.events.event import Viewer
 from rowcall.core.events.options import EventOptions
-from rowcall.ext.http1.connection import RequestProtocol
+from rowcall.ext.http1.connection import RequestProtocol, StreamWriter
 from rowcall.service.events.reading_progress import Connections, Progress
 from rowcall.service.events.send_queue import PIECE, SendQueue
 from rowcall.service.request_context.protocols import Headers
@@ -154,10 +154,16 @@ class Stream:
         """Return the progress of the reader, updated."""
         progress = self._progress
         if progress is None:
-            progress = self._progress = Progress(self._connections, self.client, shares=self._shares)
+            progress = self._progress = Progress(
+                self._connections, self.client, shares=self._shares, unsent=self._unsent
+            )
         progress.update(self._unseen, self._pieces)
         self._unseen = self._pieces = 0
         return progress
+
+    def _unsent(self) -> int:
+        """Return the bytes that the transport has not handed to the system; 0 where it does not report that."""
+        return self._transport.unsent() if isinstance(self._transport, StreamWriter) else 0
 
     # --- slow readers ----------------------------------------------------------------------------------------------
 

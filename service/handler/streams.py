@@ -15,6 +15,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
 from rowcall.service.auth.access import authorize
 from rowcall.service.auth.basic import basic_step, has_scheme
+from rowcall.service.auth.database_role import refuse_without_role
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
 from rowcall.service.pipeline.services import Services
@@ -84,12 +85,10 @@ def _steps(
         yield check if closed else _if_basic_credentials(check)
     elif services.options.auth.schemes:
         yield services.auth.sessions.authenticate
-    authorizing = authorize(endpoint, services) if closed else None
-    if authorizing is not None:
-        yield authorizing
-    of_tenant = require_tenant(endpoint, services)
-    if of_tenant is not None:
-        yield of_tenant
+    admission = (authorize, refuse_without_role, require_tenant) if closed else (require_tenant,)
+    for step in (factory(endpoint, services) for factory in admission):
+        if step is not None:
+            yield step
     yield Subscription(path, terms, events, endpoint.options.tenant, services, broadcaster).open
 
 

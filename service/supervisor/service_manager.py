@@ -10,6 +10,12 @@ import time
 from collections.abc import Mapping
 
 
+def environment_of_successor(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that takes over: without `WATCHDOG_PID`, which names this process, so that
+    the successor sends keep-alive messages."""
+    return {name: value for name, value in environment.items() if name != "WATCHDOG_PID"}
+
+
 class ServiceManager:
     """Sends notifications to systemd. environment: that of the process."""
 
@@ -37,6 +43,11 @@ class ServiceManager:
     def status(self, status: str) -> None:
         """Report a text for `systemctl status`."""
         self._notify(f"STATUS={status}")
+
+    def fall_silent(self) -> None:
+        """Send no further notifications: another process is the main one now. With another `MAINPID`, systemd would
+        take the end of this process for that of the service."""
+        self._address = ""
 
     async def keep_alive(self) -> None:
         """Send keep-alive messages without end: systemd restarts a process whose event loop is blocked. Call it only if

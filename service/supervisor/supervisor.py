@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -56,7 +57,7 @@ from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
 from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
-from rowcall.service.supervisor.service_manager import ServiceManager
+from rowcall.service.supervisor.service_manager import ServiceManager, environment_of_successor
 from rowcall.service.supervisor.snapshot_updates import SnapshotUpdates
 from rowcall.service.supervisor.socket_handover import PreviousProcess, SuccessorListener
 from rowcall.service.supervisor.start import Progress, begin_start
@@ -214,6 +215,7 @@ class Supervisor:
         if self._graceful_shutdown.begun:
             return
         log.info("another process serves; this one finishes what runs")
+        self._manager.fall_silent()
         self._operators.close_for_successor(self._background)
         self._graceful_shutdown.begin()
         self._background.start(self._end_after(self._graceful_shutdown.yield_to_successor()))
@@ -236,16 +238,10 @@ class Supervisor:
         """Start the same command again, with the installed version and configuration of now. It takes over when it
         serves.
         """
-        process = await asyncio.create_subprocess_exec(
-            *interpreter_command(*sys.orig_argv[1:]),
-            env=interpreter_environment(),
-            # In this folder: the arguments and the configuration may contain relative paths.
-            stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        process = _start_again()
         log.info("a new process is started to take over: pid %d", process.pid)
-        code = await process.wait()
-        log.error("the process that was to take over has ended with %d; this one goes on", code)
+        await _until_ended(process.pid)
+        log.error("the process that was to take over has ended with %d; this one goes on", process.wait())
 
     async def _start(self) -> None:
         """Start the parts of the service in order. Returns when the workers serve. Raises as `run` does."""
@@ -377,3 +373,29 @@ async def _give_up(starting: asyncio.Task[None]) -> None:
     while not starting.done():
         starting.cancel()
         await asyncio.wait({starting}, timeout=1)
+
+
+def _start_again() -> subprocess.Popen[bytes]:
+    """Start the command of this process once more, and return the process. It is none of asyncio, which kills its
+    processes when their objects are freed: this one outlives the supervisor. Raises OSError.
+    """
+    return subprocess.Popen(  # noqa: S603 (the command of this process)
+        interpreter_command(*sys.orig_argv[1:]),
+        env=environment_of_successor(interpreter_environment()),
+        # In this folder: the arguments and the configuration may contain relative paths.
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _until_ended(pid: int) -> None:
+    """Wait until the child process has ended. Only on Linux."""
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    descriptor = os.pidfd_open(pid)
+    loop.add_reader(descriptor, ended.set_result, None)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

@@ -248,15 +248,24 @@ class LoopServer:
             return
         with file:
             length = (os.fstat(file.fileno()).st_size if end is None else end) - start
-            if not any(name.lower() == "content-length" for name, _ in headers):
+            stated = next((int(value) for name, value in headers if name.lower() == "content-length"), None)
+            if stated is None:
                 headers = [*headers, ("content-length", str(length))]
+            else:
+                # The file may have grown since the headers were chosen.
+                length = min(length, stated)
             writer = protocol.prepare_stream()
             protocol.response_file(status, headers, writer.name)
-            await self._copy(file, start, length, writer)
+            try:
+                await self._copy(file, start, length, writer)
+            except OSError as error:
+                log.error("%s cannot be read further, so its response is cut off: %s", path, error)
+            finally:
+                writer.close()
 
     async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
-        """Send `length` bytes of a file from `start` on, at the pace of the client, and end the response. If the file
-        is shorter, or the client disconnects, it ends early.
+        """Send `length` bytes of a file from `start` on, at the pace of the client; fewer if the file is shorter or the
+        client disconnects. Raises `OSError` if the file cannot be read.
         """
         place = start
         while place < start + length and writer.open:
@@ -272,7 +281,6 @@ class LoopServer:
             # A client that reads nothing at all is ended by the check of its connection.
             while writer.full():
                 await writer.room()
-        writer.close()
 
 
 def with_error_handling(handle: Handle) -> Handle:

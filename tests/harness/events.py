@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -21,8 +22,10 @@ class EventStream:
         headers: Mapping[str, str] | None = None,
         method: str = "GET",
         receive_buffer: int | None = None,
+        connection: socket.socket | None = None,
     ) -> None:
-        self.socket = service.connect(receive_buffer)
+        """connection: to use instead of a new one over TCP."""
+        self.socket = connection or service.connect(receive_buffer)
         lines = [
             f"{method} {path} HTTP/1.1",
             "host: test",

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from rowcall.core.events.position import MOST_ORIGINS
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.redis_server import RedisServer
@@ -202,6 +203,38 @@ def test_starting_host_replays_earlier_events(own_database: Database, redis: Red
         again.wait_for("missed")
         publish(item, "end")
         fresh.wait_for("end")
+
+
+@pytest.mark.slow
+def test_events_of_many_former_hosts_are_delivered_once(
+    own_database: Database, redis: RedisServer, serve_once: Serve
+) -> None:
+    """Each start of a host publishes under another name, and there are more of them than a position names."""
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:Replay": "true",
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": "many hosts",
+    }
+    _add_old_events(redis)
+    service = serve_once(own_database, SQL, settings)
+    with EventStream(service, STREAM) as stream:
+        publish(service, "one")
+        stream.wait_for("one")
+        # As after an interruption, after which the whole stream of Redis is read again.
+        _add_old_events(redis)
+        publish(service, "two")
+        stream.wait_for("one", "two")
+        last = stream.last_id
+    publish(service, "three")
+    with EventStream(service, STREAM, {"last-event-id": last}) as again:
+        again.wait_for("three")
+
+
+def _add_old_events(redis: RedisServer) -> None:
+    with redis.client() as client:
+        for number in range(MOST_ORIGINS + 6):
+            client.xadd("many hosts", {"batches": f'[["former{number}",1,[["old {number}"]]]]'})
 
 
 def _entries(redis: RedisServer) -> int:

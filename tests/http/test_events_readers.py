@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import time
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 
 import pytest
@@ -17,7 +18,8 @@ from h2.settings import SettingCodes
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
-from tests.harness.service import Service
+from tests.harness.postgres import free_port
+from tests.harness.service import ENGINE, Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import member_sql, with_cookie
@@ -62,6 +64,29 @@ def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Servi
         assert len(got) + missed == sent
         posted = [*range(1, BURST + 1)] * (sent // BURST)
         assert got[-49:] == posted[-49:], "the newest are there, in order"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ENGINE.get("HttpServer:Engine") == "Granian", reason="it does not report what it could not send")
+def test_slow_reader_over_a_unix_socket_gets_the_newest_events(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """A reverse proxy that is connected over a Unix socket stops to read when its client does."""
+    port, path = free_port(), tmp_path / "rowcall.sock"
+    settings = {
+        "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
+        "Service:ServerSentEvents:SlowReaderEvents": "50",
+    }
+    service = serve_once(own_database, SQL, settings, port=port)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(path))
+    with EventStream(service, STREAM, connection=connection) as slow, EventStream(service, STREAM) as fast:
+        sent = flood(service, fast)
+        service.post("/api/publish", json={"text": "end"})
+        slow.wait(lambda: slow.body.endswith(b"end\n\n"), "the end", 30)
+        missed = sum(int(part.split("}")[0]) for part in slow.text.split('{"missed":')[1:])
+        assert missed > 0
+        assert len(slow.messages) - 1 + missed == sent
 
 
 @pytest.mark.slow
@@ -202,6 +227,8 @@ create function twice() returns void language sql as '';
 comment on function twice() is E'HTTP GET\\nauthorize\\nsse_listen depots at';
 create function twice(_of int) returns void language sql as '';
 comment on function twice(int) is E'HTTP GET\\nauthorize boss\\nsse_listen depots at';
+create function as_role() returns void language sql as '';
+comment on function as_role() is E'HTTP GET\\nauthorize\\nrole_from_claim\\nsse_listen news news';
 create function behind() returns int language sql as 'select 1';
 comment on function behind() is 'HTTP GET /api/twice/at';
 """
@@ -216,6 +243,7 @@ def members(service: Service, database: Database, serve: Serve) -> Service:
         "Auth:CookieValid": "4 seconds",
         "Auth:BearerTokenAuth": "true",
         "Service:ServerSentEvents:AuthorizeOnConnect": "true",
+        "Service:AuthenticationOptions:DatabaseRoles:0": "pg_monitor",
     }
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
@@ -234,6 +262,12 @@ def test_subscription_requires_access_to_the_endpoint(members: Service) -> None:
     with EventStream(members, path, with_cookie(members)) as stream:
         members.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
+
+
+def test_subscription_requires_the_database_role_of_the_endpoint(members: Service) -> None:
+    for path in ("/api/as-role", "/api/as-role/news"):
+        assert members.get(path).status_code == 401
+        assert members.get(path, headers=with_cookie(members)).status_code == 403
 
 
 @pytest.mark.slow

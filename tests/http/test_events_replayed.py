@@ -114,6 +114,13 @@ def test_gap_is_reported_if_the_replay_buffer_is_exceeded(service: Service) -> N
         assert 'event: gap\ndata: {"missed":null}\n\n' in again.text
 
 
+def test_gap_is_reported_to_a_client_of_an_earlier_run(single_worker: Service) -> None:
+    publish(single_worker, "since the restart")
+    with EventStream(single_worker, STREAM, {"last-event-id": "0123abcd.7"}) as stream:
+        stream.wait_for_message("since the restart")
+        assert stream.text.index("event: gap") < stream.text.index("data: since the restart")
+
+
 @pytest.mark.parametrize("last", ["nonsense", "-1", "zz.zz", "é", "a" * 3000])
 def test_unknown_last_event_id_is_treated_as_a_new_client(single_worker: Service, last: str) -> None:
     publish(single_worker, "old")

@@ -339,7 +339,7 @@ class Systemd:
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [
-                    *("bash", "-c", f'LISTEN_PID=$$ exec "$@" {places}', "bash"),
+                    *("bash", "-c", f'LISTEN_PID=$$ WATCHDOG_PID=$$ exec "$@" {places}', "bash"),
                     *(sys.executable, "-m", "rowcall.service.cli", *arguments),
                 ],
                 env=service_environment() | environment,
@@ -350,12 +350,20 @@ class Systemd:
                 start_new_session=True,
             )
 
+    @property
+    def log(self) -> str:
+        return (self._folder / "log").read_text()
+
     def receive_message(self, line: str) -> dict[str, str]:
         """Return the next message that begins with `line`."""
-        while True:
-            result = self.notifications.recv(4096).decode()
-            if result.startswith(line):
-                return dict(item.split("=", 1) for item in result.splitlines())
+        return dict(item.split("=", 1) for item in self.receive_until(line)[-1].splitlines())
+
+    def receive_until(self, line: str) -> list[str]:
+        """Return the messages up to the next one that begins with `line`."""
+        messages = [self.notifications.recv(4096).decode()]
+        while not messages[-1].startswith(line):
+            messages.append(self.notifications.recv(4096).decode())
+        return messages
 
 
 @pytest.fixture
@@ -407,6 +415,24 @@ def test_systemd_keeps_sockets_open_during_a_restart(systemd: Systemd) -> None:
         systemd.receive_message("STOPPING=1")
         wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)
     assert Path(systemd.path).exists(), "it is systemd's"
+
+
+@pytest.mark.slow
+def test_systemd_is_notified_by_the_successor_alone(systemd: Systemd) -> None:
+    phase = {"HttpServer:Shutdown:ConnectionCloseTime": "1 hour"}
+    with killed_afterwards(systemd.start(**phase)) as first:
+        systemd.receive_message("READY=1")
+        first.send_signal(signal.SIGUSR2)
+        successor = int(systemd.receive_message("READY=1")["MAINPID"])
+        first.send_signal(signal.SIGHUP)
+        wait_until(lambda: "schema snapshot 2 is served" in systemd.log, "the first process reads the schema again")
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(60) == 0
+        systemd.receive_message("WATCHDOG=1")
+        os.kill(successor, signal.SIGTERM)
+        assert not any(f"MAINPID={first.pid}" in message for message in systemd.receive_until("STOPPING=1"))
+        os.kill(successor, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.events.event import Event
-from rowcall.core.events.position import read_position
+from rowcall.core.events.position import MOST_ORIGINS, read_position
 from rowcall.service.events.batches import Batch, pack, unpack, unpack_received
 from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.events.send_queue import PIECE, SendQueue
@@ -51,6 +51,33 @@ def test_events_that_were_dropped_are_reported_as_missed(origins: list[str], mos
     assert len(history.events_after({})) == min(most, len(origins))
     assert history.misses({}) == (len(origins) > most)
     assert not history.misses(history.position)
+
+
+def test_events_that_have_not_arrived_are_reported_as_missed() -> None:
+    """A host has missed notifications, or has started later than another one."""
+    history = ReplayBuffer(1000, 1_000_000)
+    for batch in (Batch("a", 1, [Event("a1")]), Batch("a", 4, [Event("a4")]), Batch("b", 7, [Event("b7")])):
+        history.add(batch)
+    assert [history.misses({"a": number, "b": 7}) for number in range(1, 5)] == [True, True, False, False]
+    assert [history.misses({"a": 4, "b": number}) for number in (5, 6)] == [True, False]
+
+
+def test_events_after_a_position_of_unknown_hosts_are_reported_as_missed() -> None:
+    history = ReplayBuffer(1000, 1_000_000)
+    assert history.misses({"former": 3})
+    history.add(Batch("a", 1, [Event("a1")]))
+    assert history.misses({"former": 3})
+    assert not history.misses({"former": 3, "a": 1})
+
+
+def test_events_of_hosts_that_positions_no_longer_name_are_not_repeated() -> None:
+    history = ReplayBuffer(MOST_ORIGINS + 3, 1_000_000)
+    for number in range(MOST_ORIGINS + 6):
+        (last,) = history.add(Batch(f"host{number}", 1, [Event("event")]))
+    assert history.events_after(read_position(last)) == []
+    assert not history.misses(read_position(last))
+    first = history.events_after({f"host{MOST_ORIGINS + 4}": 1, "host3": 0})[0]
+    assert first.origin == "host3", "a position that names it is exact"
 
 
 def test_the_size_in_bytes_is_limited() -> None:
