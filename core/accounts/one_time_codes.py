@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 STEP = 30
 """Seconds for which a code is shown. Authenticator apps ignore other values in addresses for enrolment."""
 DIGITS = 6
+LONGEST_ACCOUNT = 100
 _SECRET_BYTES = 20
 """RFC 4226, section 4, R6."""
 _RECOVERY_BYTES = 10
@@ -30,7 +31,9 @@ def base32(secret: bytes) -> str:
 
 def enrolment_address(secret: bytes, issuer: str, account: str) -> str:
     """Return the URL `otpauth://…` that an authenticator app reads, as a link or in a QR code. secret: from
-    `new_secret`. issuer: name of the service that the app shows; may be empty. account: name of the user."""
+    `new_secret`. issuer: name of the service that the app shows; may be empty. account: name of the user, of which the
+    app shows `LONGEST_ACCOUNT` characters, as a QR code has little room."""
+    account = account[:LONGEST_ACCOUNT]
     label = quote(f"{issuer}:{account}" if issuer else account, safe=":@")
     name = f"&issuer={quote(issuer, safe='')}" if issuer else ""
     return f"otpauth://totp/{label}?secret={base32(secret)}{name}&algorithm=SHA1&digits={DIGITS}&period={STEP}"

@@ -24,15 +24,19 @@ MULTIPLE = "mfa"
 ONE_TIME_CODE, PASSKEY = "otp", "pop"
 """Values of `amr` for the second factor: a one-time code, and proof of possession of a key."""
 
-IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT = (
+IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT, IMPERSONATOR_AMR = (
     "impersonator_id",
     "impersonator_name",
     "impersonator_auth_time",
+    "impersonator_amr",
 )
-"""Claims of the real user during an impersonation (the actor of RFC 8693, 4.1)."""
+"""Claims of the real user during an impersonation (the actor of RFC 8693, 4.1). The last one has the values of `AMR`,
+separated by blanks."""
 IMPERSONATION_ENDS_AT = "impersonation_ends_at"
 """Claim with the end of an impersonation in seconds since 1970."""
-ACTOR = frozenset({IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT, IMPERSONATION_ENDS_AT})
+ACTOR = frozenset(
+    {IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT, IMPERSONATOR_AMR, IMPERSONATION_ENDS_AT}
+)
 """Claims that only the service sets."""
 
 Grouped = str | list[str] | None
@@ -167,7 +171,8 @@ def impersonation_claims(
 ) -> tuple[Claim, ...]:
     """Return the claims with which `actor` impersonates a user.
 
-    The time of the sign-in is not included, because the impersonated user has not signed in.
+    The time and the methods of the sign-in are those of `actor` in claims of their own, because the impersonated user
+    has not signed in.
 
     ends_at: in seconds since 1970; None: with the session.
 
@@ -178,6 +183,7 @@ def impersonation_claims(
         (IMPERSONATOR_ID, actor.first(identity.user_id)),
         (IMPERSONATOR_NAME, actor.first(identity.user_name)),
         (IMPERSONATOR_SIGNED_IN_AT, actor.first(SIGNED_IN_AT)),
+        (IMPERSONATOR_AMR, " ".join(value for kind, value in actor.claims if kind == AMR) or None),
         (IMPERSONATION_ENDS_AT, None if ends_at is None else str(int(ends_at))),
     )
     if actor_claims[0][1] is None and actor_claims[1][1] is None:
@@ -196,6 +202,18 @@ def with_second_factor(claims: tuple[Claim, ...], method: str) -> tuple[Claim, .
 def has_second_factor(claims: tuple[Claim, ...]) -> bool:
     """Return whether the user has signed in with more than one factor."""
     return (AMR, MULTIPLE) in claims
+
+
+def refreshed_claims(claims: tuple[Claim, ...], user: User, identity: IdentityClaims) -> tuple[Claim, ...]:
+    """Return the claims of a session that replaces the session of `user` without another sign-in: the time of the
+    sign-in, and the methods of a proved second factor, are those of `user`; another user has no time of a sign-in.
+
+    claims: of the row for the new session.
+    """
+    same_user = _subject(claims, identity) == user.subject
+    retained = {SIGNED_IN_AT, AMR} if same_user and has_second_factor(user.claims) else {SIGNED_IN_AT}
+    former = (claim for claim in user.claims if claim[0] in retained) if same_user else ()
+    return (*(claim for claim in claims if claim[0] not in retained), *former)
 
 
 def latest_end(claims: Iterable[Claim]) -> float:
@@ -218,8 +236,8 @@ def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
 def claims_after_impersonation(
     claims: Iterable[Claim], user: User, identity: IdentityClaims
 ) -> tuple[Claim, ...] | None:
-    """Return the claims with which the real user continues after an impersonation, with the time of their own sign-in;
-    None: `claims` do not have the id (or, without an id, the name) of the real user.
+    """Return the claims with which the real user continues after an impersonation, with the time and the methods of
+    their own sign-in; None: `claims` do not have the id (or, without an id, the name) of the real user.
 
     claims: of the row that ends the impersonation. user: the impersonated user, whose claims name the real user.
     """
@@ -230,6 +248,10 @@ def claims_after_impersonation(
         kind, actor = identity.user_name, user.first(IMPERSONATOR_NAME)
     if not actor or by_type.get(kind) != actor:
         return None
+    methods = (user.first(IMPERSONATOR_AMR) or "").split()
+    if methods:
+        others = (claim for claim in user_claims if claim[0] != AMR)
+        user_claims = (*others, *((AMR, method) for method in methods))
     signed_in_at = user.first(IMPERSONATOR_SIGNED_IN_AT)
     return user_claims if signed_in_at is None else (*user_claims, (SIGNED_IN_AT, signed_in_at))
 

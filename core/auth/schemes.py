@@ -198,6 +198,11 @@ class Schemes:
     def __bool__(self) -> bool:
         return self.default is not None or self.api_keys
 
+    @property
+    def signs_in(self) -> bool:
+        """Whether there is a scheme for the session of a sign-in. API keys form no session."""
+        return self.default is not None
+
     def all(self) -> Iterator[Scheme]:
         """Yield the schemes: cookies, bearer tokens, JWTs."""
         yield from self.cookies

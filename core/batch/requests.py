@@ -9,7 +9,7 @@ body, and becomes a text in a header. In both, a text that begins with `$$` is n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -23,12 +23,13 @@ OWN_HEADERS = frozenset(
     (
         *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
         *("transfer-encoding", "upgrade", "forwarded", "origin", "referer"),
+        *("x-real-ip", "client-cert", "client-cert-chain"),
     )
 )
 """Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply. The same
 applies to those that begin with one of `OWN_PREFIXES`."""
 
-OWN_PREFIXES = ("x-forwarded-", "sec-")
+OWN_PREFIXES = ("x-forwarded-", "x-original-", "sec-")
 """Reported by a proxy or a browser."""
 
 KEY = "idempotency-key"
@@ -109,8 +110,10 @@ class BatchRequest:
         return _json(body)
 
 
-def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:
-    """Parse a batch of at most `most` requests. Raises `BatchError`."""
+def read_batch(body: bytes, most: int, refused: Set[str] = frozenset()) -> tuple[BatchRequest, ...]:
+    """Parse a batch of at most `most` requests. Raises `BatchError`. refused: headers that the requests cannot set
+    besides `OWN_HEADERS`, in lower case.
+    """
     try:
         items = exact_json.parse(body)
     except ValueError as error:
@@ -119,10 +122,11 @@ def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:
         raise BatchError("the body has to be an array of requests")
     if len(items) > most:
         raise BatchError(f"there are {len(items)} requests, of which at most {most} are allowed")
-    return tuple(_request(number, item) for number, item in enumerate(items, 1))
+    return tuple(_request(number, item, OWN_HEADERS | refused) for number, item in enumerate(items, 1))
 
 
-def _request(number: int, item: Any) -> BatchRequest:
+def _request(number: int, item: Any, refused: Set[str]) -> BatchRequest:
+    """Return the request in an item of the array. Raises `BatchError`. refused: headers that it cannot set."""
     if not isinstance(item, dict):
         raise BatchError("it has to be an object with method and path", number)
     unknown = sorted(item.keys() - {"method", "path", "headers", "body"})
@@ -136,7 +140,7 @@ def _request(number: int, item: Any) -> BatchRequest:
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise BatchError("headers has to be an object of texts", number)
     for name, value in headers.items():
-        if name.lower() in OWN_HEADERS or name.lower().startswith(OWN_PREFIXES):
+        if name.lower() in refused or name.lower().startswith(OWN_PREFIXES):
             raise BatchError(f"the header {name[:60]} cannot be set for one request", number)
         if not _NAME.fullmatch(name) or not value.isprintable():
             raise BatchError(f"{name[:60]!r} is no header that can be sent", number)

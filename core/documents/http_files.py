@@ -13,7 +13,7 @@ from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines, without_line_breaks
 from rowcall.core.codegen.selection import folder_of
 from rowcall.core.documents.options import HttpFileOptions
-from rowcall.core.documents.samples import example_text, json_text, texts, value_of
+from rowcall.core.documents.samples import json_text, sample_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 
 
@@ -65,7 +65,7 @@ def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
         if raw is None or not any(item is raw for _, item in shown):
             return line
         index = next(index for index, item in shown if item is raw)
-        return f"{line}\n\n{example_text(endpoint, raw) or texts(raw, index)[0]}"
+        return f"{line}\n\n{sample_text(endpoint, raw) or texts(raw, index)[0]}"
     if not shown:
         return line
     members = ",\n".join(
@@ -75,7 +75,7 @@ def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
 
 
 def _json(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> str:
-    shown = example_text(endpoint, parameter)
+    shown = sample_text(endpoint, parameter)
     if shown is None:
         return json_text(parameter, index)
     value = value_of(parameter, shown)
@@ -83,7 +83,7 @@ def _json(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> str:
 
 
 def _texts(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> list[str]:
-    shown = example_text(endpoint, parameter)
+    shown = sample_text(endpoint, parameter)
     if shown is None:
         return texts(parameter, index)
     value = value_of(parameter, shown)

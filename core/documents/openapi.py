@@ -58,17 +58,22 @@ def document(
     catalogue: PostgRestCatalogue | None = None,
 ) -> dict[str, Any]:
     """Return the OpenAPI document of the endpoints for which `is_shown` is true, as a JSON object. Endpoints with equal
-    method and path become one operation.
+    method and path become one operation. Paths that differ only in the names of their parameters are one path, with the
+    names of the first endpoint, as such paths are identical in OpenAPI (Path Templating).
 
     catalogue: of PostgREST's interface, whose paths the document has too if `options.interface` is set; None: there is
     no such interface.
     """
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
+    templates: dict[str, str] = {}
     for endpoint in endpoints:
         if is_shown(endpoint, options):
             operation = _operation(endpoint, types_of(endpoint), taken, options)
-            methods, method = paths.setdefault(_path(endpoint), {}), endpoint.method.lower()
+            path = _path(endpoint)
+            template = templates.setdefault(_SEGMENT.sub("{}", path), path)
+            _rename_path_parameters(operation, path, template)
+            methods, method = paths.setdefault(template, {}), endpoint.method.lower()
             methods[method] = _either(methods[method], operation) if method in methods else operation
     info = {"title": options.title, "version": options.version}
     if options.description:
@@ -126,10 +131,16 @@ PROBLEM: Schema = {
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
-    """Return whether the document contains the endpoint: it is neither internal nor hidden, and the filters of the
-    options allow it. OpenAPI has no method QUERY, so that such endpoints are left out."""
+    """Return whether the document contains the endpoint: it is published, and its method is not QUERY, which OpenAPI
+    does not have."""
+    return endpoint.method != "QUERY" and is_published(endpoint, options)
+
+
+def is_published(endpoint: Endpoint, options: OpenApiOptions) -> bool:
+    """Return whether the endpoint may be described to clients: it is neither internal nor hidden, and the filters of
+    the options allow it."""
     routine, requested = endpoint.routine, endpoint.options
-    if requested.internal or (requested.document or _DEFAULTS).hidden or endpoint.method == "QUERY":
+    if requested.internal or (requested.document or _DEFAULTS).hidden:
         return False
     if options.closed_only and endpoint.access.anonymous:
         return False
@@ -279,6 +290,17 @@ def _path(endpoint: Endpoint) -> str:
     return _SEGMENT.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", endpoint.path)
 
 
+def _rename_path_parameters(operation: dict[str, Any], path: str, template: str) -> None:
+    """Give the path parameters of an operation the names in `template`, which differs from `path` only in names. A
+    parameter that occurs in several places there becomes several parameters."""
+    if path == template:
+        return
+    pairs = dict.fromkeys(zip(_SEGMENT.findall(path), _SEGMENT.findall(template), strict=True))
+    described = {each["name"]: each for each in operation["parameters"] if each["in"] == "path"}
+    renamed = {name: {**described[own], "name": name} for own, name in pairs}
+    operation["parameters"] = [*renamed.values(), *(each for each in operation["parameters"] if each["in"] != "path")]
+
+
 def _path_names(endpoint: Endpoint) -> dict[str, str]:
     """Return name of a placeholder in the path → name of its parameter in requests."""
     return {item.segment: item.api_name for item in endpoint.parameters if item.path and item.segment is not None}
@@ -404,22 +426,20 @@ def _request_body(
         return None
     patch = endpoint.options.patch_parameter
     members = [item for item in parameters if not item.path and not item.of_query and item.db_name != patch]
-    if patch is not None:
-        schema: Schema = {"properties": {item.api_name: _member(endpoint, item, options) for item in members}}
-        open_object = {"schema": {"type": "object", **schema, "additionalProperties": True}}
-        content = dict.fromkeys(("application/merge-patch+json", "application/json"), open_object)
-        return {"required": False, "content": content}
-    if not members:
+    if patch is None and not members:
         return None
-    schema = {
+    schema: Schema = {
         "type": "object",
         "properties": {item.api_name: _member(endpoint, item, options) for item in members},
     }
     required = [item.api_name for item in members if not is_optional(item)]
     if required:
         schema["required"] = required
+    if patch is not None:
+        schema["additionalProperties"] = True
+    types = ("application/json",) if patch is None else ("application/merge-patch+json", "application/json")
     # If no member is required, a request without a body counts as an empty object.
-    return {"required": bool(required), "content": {"application/json": {"schema": schema}}}
+    return {"required": bool(required), "content": {name: {"schema": schema} for name in types}}
 
 
 class ResponseKind(enum.Enum):

@@ -25,6 +25,13 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
     return next((text for name, text in reversed(examples) if name in names), None)
 
 
+def sample_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
+    """Return the value that the comment gives for example requests, as text: the example, or else the default that it
+    declares. None: it gives none."""
+    shown = example_text(endpoint, parameter)
+    return parameter.default if shown is None and parameter.defaulted else shown
+
+
 def value_of(parameter: EndpointParameter, text: str) -> Any:
     """Return the text, converted to the JSON value of the parameter's type for `orjson`, with unchanged numbers; the
     text itself if it is invalid for that type."""

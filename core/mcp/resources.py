@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from rowcall.core.documents.openapi import TypesOf, document, is_shown
+from rowcall.core.documents.openapi import TypesOf, document, is_published
 from rowcall.core.documents.options import OpenApiOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
@@ -45,14 +45,14 @@ def resource_contents(
 ) -> dict[str, Any] | None:
     """Return the `result` of `resources/read`; None: no resource has this URI.
 
-    endpoints: those that the caller may see; of these, the result has those for which `is_shown` is true. catalogue: of
-    PostgREST's interface, for the OpenAPI document; None: there is no such interface.
+    endpoints: those that the caller may see; of these, the result has those for which `is_published` is true, and the
+    OpenAPI document those for which `is_shown` is true. catalogue: of PostgREST's interface, for the OpenAPI document;
+    None: there is no such interface.
     """
-    shown = [item for item in endpoints if is_shown(item, options)]
     if uri == ENDPOINTS:
-        value: Any = [_line(item) for item in shown]
+        value: Any = [_line(item) for item in endpoints if is_published(item, options)]
     elif uri == OPENAPI:
-        value = document(shown, types_of, options, catalogue)
+        value = document(endpoints, types_of, options, catalogue)
     else:
         return None
     return {"contents": [{"uri": uri, "mimeType": _JSON, "text": orjson.dumps(value).decode()}]}

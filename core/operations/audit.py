@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
@@ -113,6 +113,9 @@ class DatabaseFacts:
     installation: Installation = NOT_INSTALLED
     stored_features: tuple[str, ...] = ()
     """Keys of enabled capabilities that use restricted functions of the schema `rowcall`."""
+    source: str | None = None
+    """Connection of the database, of whose routines and tables these facts are (`Endpoint.catalogue_connection`); None:
+    the main one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +222,19 @@ def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterat
             )
 
 
-def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+def database_findings(facts: DatabaseFacts, endpoints: Iterable[Endpoint]) -> Iterator[Finding]:
     """Yield findings about the role of the service, open schemas, the schema `rowcall`, SECURITY DEFINER routines,
-    served tables, and writes of anonymous callers by PostgREST's interface."""
+    served tables, and writes of anonymous callers by PostgREST's interface, in the database of the facts. endpoints:
+    also those whose routines are in other databases, where the same oids belong to other objects."""
+    here = [endpoint for endpoint in endpoints if endpoint.catalogue_connection == facts.source]
+    for finding in _findings_of_database(facts, here):
+        where = "" if facts.source is None else f" (connection {facts.source})"
+        yield replace(finding, about=finding.about + where)
+
+
+def _findings_of_database(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    """Yield the findings of `database_findings` without the name of the connection. endpoints: those whose routines are
+    in the database of the facts."""
     yield from _role_findings(facts.role)
     for schema in facts.public_schemas:
         yield Finding(

@@ -38,6 +38,10 @@ class AuditTrailOptions:
         minimum=1,
     )
 
+    def records(self, requested: bool | None) -> bool:
+        """Return whether calls of an endpoint are recorded. requested: what its annotation says; None: it has none."""
+        return self.everything if requested is None else requested
+
     def __post_init__(self) -> None:
         if not self.command:
             raise ConfigError("Service:AuditTrail:Command is missing; it is SQL such as call audit_trail($1)")

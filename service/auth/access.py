@@ -15,6 +15,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.basic import SCHEME as BASIC
 from rowcall.service.auth.basic import basic_step
+from rowcall.service.identity.introspected_sessions import API_KEY
 from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
@@ -23,13 +24,18 @@ if TYPE_CHECKING:
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets `context.user`. None: no part of this endpoint uses the identity of the caller, or no
-    sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials. With introspected sessions,
-    it raises `Problem` if a command that checks them fails."""
+    """Return the step that sets `context.user`. None: neither this endpoint nor the audit trail uses the identity of
+    the caller, or no sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials. With
+    introspected sessions, it raises `Problem` if a command that checks them fails."""
     if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
-    identity_used = services.options.needs_caller or (limited_by is not None and limited_by.depends_on_user)
+    trail = services.options.audit_trail
+    # The user of a sign-in is the one who signs in, and not that of an earlier session.
+    is_recorded = trail is not None and trail.records(endpoint.options.audit) and not endpoint.options.login
+    identity_used = (
+        services.options.needs_caller or is_recorded or (limited_by is not None and limited_by.depends_on_user)
+    )
     if not needs_identity(endpoint) and not identity_used:
         return None
     # Without a sign-in scheme no request can carry an identity.
@@ -97,6 +103,13 @@ def _refuse_impersonation(context: RequestContext) -> None:
 def impersonation_refusal() -> Problem:
     """Return the 403 for an action that a user must not do while impersonating another user."""
     return Problem(403, "this is not allowed while acting as another user", code="impersonation")
+
+
+def refuse_api_key(user: User) -> None:
+    """Raise `Problem` 403 for the owner of an API key, who must not set up credentials with it: they would still be
+    valid when the key has ended."""
+    if user.scheme == API_KEY:
+        raise Problem(403, "an API key cannot set up credentials of its owner; sign in")
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import orjson
@@ -18,6 +18,8 @@ import orjson
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
+from rowcall.core.endpoint.capabilities import ValuePlace
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.text import exact_json, json_text
 from rowcall.service.database.replicas.positions import (
@@ -53,21 +55,44 @@ _OF_FAILURE = ("retry-after", "www-authenticate", _COOKIE)
 
 
 def batch_routes(
-    options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests
+    options: BatchOptions,
+    services: Services,
+    joint: Subrequests,
+    independent: Subrequests,
+    endpoints: Iterable[Endpoint],
 ) -> Iterator[FixedRoute]:
     """Yield the route of batches. joint: calls endpoints whose steps run in the transaction of the batch. independent:
-    calls them as usual. Each request is authorized by itself.
+    calls them as usual. Each request is authorized by itself. endpoints: which they call.
     """
     deadline = set_requested_deadline(services.options.deadlines)
-    batches = _Batches(options, services, joint, independent)
+    api_keys = services.options.auth.api_keys
+    refused = options.refused_headers | _tenant_headers(endpoints) | ({api_keys.header} if api_keys else set())
+    batches = _Batches(options, services, joint, independent, refused)
     yield FixedRoute("POST", options.path, ANYONE, (*((deadline,) if deadline else ()), batches.answer))
 
 
-class _Batches:
-    """The step that responds to batches."""
+def _tenant_headers(endpoints: Iterable[Endpoint]) -> frozenset[str]:
+    """Return the headers that name the tenant of a request, in lower case. A gateway sets them for the whole batch."""
+    tenants = (endpoint.options.tenant for endpoint in endpoints)
+    return frozenset(
+        tenant.name.lower() for tenant in tenants if tenant is not None and tenant.place is ValuePlace.HEADER
+    )
 
-    def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
+
+class _Batches:
+    """The step that responds to batches. refused: headers that single requests cannot set, in lower case."""
+
+    def __init__(
+        self,
+        options: BatchOptions,
+        services: Services,
+        joint: Subrequests,
+        independent: Subrequests,
+        refused: frozenset[str],
+    ) -> None:
         self._options = options
+        self._refused = refused
+        self._session_cookies = frozenset(scheme.cookie for scheme in services.options.auth.schemes.cookies)
         self._database = services.main_database
         self._replicas = services.replicas
         self._limit = services.options.http.limits.body_size
@@ -86,7 +111,7 @@ class _Batches:
             raise Problem(415, f"a batch has the content type {_JSON}, not {content_type[:100]}")
         body = await read_body(context.scope, context.protocol, self._limit)
         try:
-            requests = read_batch(body, self._options.most_requests)
+            requests = read_batch(body, self._options.most_requests, self._refused)
         except BatchError as error:
             raise Problem(400, str(error), others={} if error.item is None else {"item": error.item}) from None
         if in_transaction:
@@ -167,7 +192,14 @@ class _Batches:
             own.append(("content-type", _JSON))
         headers = written.with_position(headers_for_caller(context, own))
         response: HttpResponse = await calls.call_for_caller(
-            request.method, request.target(responses.results), headers, body, context, transaction=transaction
+            request.method,
+            request.target(responses.results),
+            headers,
+            body,
+            context,
+            transaction=transaction,
+            # Otherwise the renewed session of the batch would replace that of a sign-in, or survive a sign-out.
+            renews_sessions=not responses.have_cookie(self._session_cookies),
         )
         status, fields = response.status, response.headers
         try:
@@ -259,9 +291,12 @@ class _Responses:
 
     @property
     def cookies(self) -> list[str]:
-        """Values of `Set-Cookie` of all responses; of cookies that replace each other, such as a session that each
-        request renews, the last one."""
+        """Values of `Set-Cookie` of all responses; of cookies that replace each other, the last one."""
         return list(self._cookies.values())
+
+    def have_cookie(self, names: Set[str]) -> bool:
+        """Return whether a response has set a cookie with one of these names."""
+        return any(name in names for name, *_ in self._cookies)
 
     def too_large(self) -> Problem:
         """Return the error of the request whose response is the first one that has no room."""

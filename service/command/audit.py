@@ -27,7 +27,7 @@ from rowcall.core.operations.published_secrets import Secret, comment_secrets, p
 from rowcall.core.operations.route_access import RouteAccess, route_accesses, static_accesses
 from rowcall.core.outgoing.address import url_for_logs
 from rowcall.core.webhooks.options import Subscriber
-from rowcall.service.codegen.describing import Describer
+from rowcall.service.codegen.describing import Describer, SourceConnector
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
@@ -40,7 +40,7 @@ from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.server.metrics import AdminOptions, admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.state_folder import StateFolder
-from rowcall.service.snapshot.access_facts import access_facts
+from rowcall.service.snapshot.access_facts import access_facts, audited_sources
 from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
@@ -58,7 +58,9 @@ def audit(arguments: Arguments) -> int:
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
     subscribers: Sequence[Subscriber] = ()
-    results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...], tuple[RouteAccess, ...]]] = []
+    results: list[
+        tuple[tuple[Endpoint, ...], list[DatabaseFacts], tuple[tuple[str, str], ...], tuple[RouteAccess, ...]]
+    ] = []
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
@@ -74,7 +76,7 @@ def audit(arguments: Arguments) -> int:
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
-            facts = await _facts(connector, snapshot, options)
+            facts = await _facts(connector, reader.source_connector, snapshot, options)
             results.append((snapshot.endpoints, facts, documents, routes))
 
         asyncio.run(read())
@@ -82,7 +84,7 @@ def audit(arguments: Arguments) -> int:
     findings = (
         *settings_findings(settings, options),
         *endpoint_findings(endpoints, login=options.auth.login),
-        *database_findings(facts, endpoints),
+        *(finding for each in facts for finding in database_findings(each, endpoints)),
         *published_secrets(documents, _secrets(settings, endpoints)),
     )
     findings = tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
@@ -93,7 +95,7 @@ def audit(arguments: Arguments) -> int:
         print_json(
             {
                 "passed": not failed,
-                "role": facts.role.name,
+                "role": facts[0].role.name,
                 "endpoints": exposed.count,
                 "open": list(exposed.endpoints),
                 "routes": [route.members() for route in routes],
@@ -104,7 +106,7 @@ def audit(arguments: Arguments) -> int:
             }
         )
     else:
-        _print(findings, exposed.endpoints, exposed.count, facts)
+        _print(findings, exposed.endpoints, exposed.count, facts[0])
         _print_routes(routes)
         _print_without_callers(endpoints, subscribers)
     return int(failed)
@@ -117,13 +119,20 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
         yield from comment_secrets(endpoint, names_a_secret)
 
 
-async def _facts(connector: Connector, snapshot: SchemaSnapshot, options: WorkerOptions) -> DatabaseFacts:
-    """Read roles, rights and policies from the main database. Raises `StartupError`."""
+async def _facts(
+    main: Connector, source_connector: SourceConnector, snapshot: SchemaSnapshot, options: WorkerOptions
+) -> list[DatabaseFacts]:
+    """Read roles, rights and policies from the main database, and then from the others where routines were found.
+    Raises `StartupError`."""
+    facts: list[DatabaseFacts] = []
     try:
-        async with await connector.open_plain() as connection:
-            return await access_facts(connection, snapshot, options)
+        for source in audited_sources(snapshot):
+            connector = main if source is None else source_connector(source)
+            async with await connector.open_plain() as connection:
+                facts.append(await access_facts(connection, snapshot, options, source))
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
+    return facts
 
 
 async def _accesses(
@@ -216,7 +225,7 @@ def _as_json(finding: Finding) -> dict[str, str]:
 
 def _print(findings: Sequence[Finding], opened: Sequence[str], count: int, facts: DatabaseFacts) -> None:
     """Print the findings as text. opened: names of the endpoints that are open to anonymous callers. count: number of
-    all endpoints.
+    all endpoints. facts: of the main database.
     """
     print(
         f"{len(opened)} of {count} endpoints are open to anonymous callers; the service connects as {facts.role.name}"

@@ -70,7 +70,7 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 class Database:
     """Reads the main database, and changes it by `change`. Methods are called in threads, and raise `Problem` 503 if
-    the database cannot be reached; `definition` returns None instead."""
+    the database cannot be reached; `definition`, which may read another database, returns None instead."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -105,12 +105,15 @@ class Database:
         configured = () if options is None else options.subscribers
         return [{"name": item.name, "topics": list(item.topics), "active": True} for item in configured]
 
-    def definition(self, oid: int) -> str | None:
+    def definition(self, oid: int, source: str | None) -> str | None:
         """Return the SQL of a function or procedure; None if it does not exist or cannot be read. Raises `Problem` 503
-        if there is no result in time (`Sources.run`)."""
+        if there is no result in time (`Sources.run`).
+
+        source: `Endpoint.catalogue_connection`; oids of another database name other routines.
+        """
 
         async def read() -> str | None:
-            async with self._sources.connector.maintenance_connection() as connection:
+            async with self._sources.source_connector(source).maintenance_connection() as connection:
                 rows = await _rows(connection, _DEFINITION, (oid,))
             return rows[0]["sql"] if rows else None
 

@@ -21,7 +21,7 @@ from rowcall.core.operations.audit import (
 )
 from rowcall.service.console.sources import Sources
 from rowcall.service.options.audit import settings_findings
-from rowcall.service.snapshot.access_facts import access_facts
+from rowcall.service.snapshot.access_facts import access_facts, audited_sources
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 
@@ -33,14 +33,14 @@ def diagnosis(sources: Sources) -> dict[str, Any]:
     findings = [
         *settings_findings(sources.settings, sources.options),
         *endpoint_findings(snapshot.endpoints, login=sources.options.auth.login),
-        *database_findings(facts, snapshot.endpoints),
+        *(finding for each in facts for finding in database_findings(each, snapshot.endpoints)),
     ]
     findings.sort(key=lambda finding: list(Severity).index(finding.severity))
     exposed = openness(snapshot.endpoints)
     return {
         "warnings": list(configuration_warnings(sources.settings)),
         "leftOut": [str(reason) for reason in snapshot.left_out],
-        "role": facts.role.name,
+        "role": facts[0].role.name,
         "endpoints": exposed.count,
         "open": list(exposed.endpoints),
         "findings": [
@@ -56,9 +56,14 @@ def diagnosis(sources: Sources) -> dict[str, Any]:
     }
 
 
-async def _facts(sources: Sources, snapshot: SchemaSnapshot) -> DatabaseFacts:
+async def _facts(sources: Sources, snapshot: SchemaSnapshot) -> list[DatabaseFacts]:
+    """Return the facts of the main database, and then of the others where routines were found. Raises `Problem` 503."""
+    facts: list[DatabaseFacts] = []
     try:
-        async with sources.connector.maintenance_connection() as connection:
-            return await access_facts(connection, snapshot, sources.options)
+        for source in audited_sources(snapshot):
+            connector = sources.connector if source is None else sources.source_connector(source)
+            async with connector.maintenance_connection() as connection:
+                facts.append(await access_facts(connection, snapshot, sources.options, source))
     except psycopg.Error as error:
         raise Problem(503, f"the rights in the database cannot be read: {str(error).strip()}") from None
+    return facts

@@ -39,7 +39,7 @@ class Counts(Protocol):
 class Definitions(Protocol):
     """Reads the SQL of routines."""
 
-    def definition(self, oid: int) -> str | None: ...
+    def definition(self, oid: int, source: str | None) -> str | None: ...
 
 
 def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
         "lastHourSeconds": seconds,
         "comment": item.routine.comment,
         "annotations": list(item.annotations),
-        "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
+        "sql": _sql(item, definitions),
         "conditions": list(item.access.conditions),
         "description": describe_endpoint(item),
         "example": _example(item, sources),
@@ -96,6 +96,12 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
         "apiKeyHeader": None if options.auth.api_keys is None else options.auth.api_keys.header,
         "overloads": [other.routine.identity for other in found[1:]],
     }
+
+
+def _sql(item: Endpoint, definitions: Definitions) -> str | None:
+    """Return the SQL of the routine; None for files and tables, and if it cannot be read."""
+    routine = item.routine
+    return None if routine.source is not None else definitions.definition(routine.oid, item.catalogue_connection)
 
 
 def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[Endpoint]:

@@ -93,6 +93,8 @@ class Sources:
     """Returns the active schema snapshot."""
     connector: Connector
     """Of the main database."""
+    source_connector: Callable[[str | None], Connector]
+    """Returns the connector of the database where routines were found, by `Endpoint.catalogue_connection`."""
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
     """The event loop of the supervisor."""

@@ -26,6 +26,7 @@ from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.redaction import hide_values
 from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.trace import log_extra
 
 log = logging.getLogger("rowcall.database")
 
@@ -220,6 +221,7 @@ class Failures:
             call.label,
             _why_broken(call, context, execution),
             _details(call, context),
+            extra=log_extra(context.protocol),
         )
 
     def problem(
@@ -237,7 +239,7 @@ class Failures:
         if isinstance(execution.failure, Problem):
             return execution.failure
         if isinstance(execution.failure, CallTimeoutError):
-            log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
+            _log_timeout(call, context, execution)
             late = call.policy.timeout.timeout_problem()
             if not execution.statement.repeatable:
                 # On a pipelined connection it may still run.
@@ -247,7 +249,7 @@ class Failures:
             return _connection_lost_problem(execution, committed=call.commits)
         if _is_over(execution) and _has_lost_statement(execution):
             # Nothing of it has run, and no time was left to run it on another connection.
-            log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
+            _log_timeout(call, context, execution)
             return call.policy.timeout.timeout_problem()
         if _has_no_tenant(call, execution):
             return Problem(404, "there is no such tenant")
@@ -271,7 +273,8 @@ class Failures:
             problem = _refused_value(call, context, execution, message)
             problem = problem or _refused_column(call, context, execution, message, tries or AttemptState())
             text = _error_line(execution.error, message)
-            log.log(level_of(problem.status), "%s: %s%s", call.label, text, _details(call, context))
+            extra = log_extra(context.protocol)
+            log.log(level_of(problem.status), "%s: %s%s", call.label, text, _details(call, context), extra=extra)
             problem.logged = True
             return problem
         if isinstance(execution.failure, ColumnsChangedError):
@@ -281,10 +284,16 @@ class Failures:
                 # It has run, so a repetition by the client would repeat its effects.
                 return UnavailableError(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
-        log.error("%s: the result could not be rendered", call.label, exc_info=execution.failure)
+        extra = log_extra(context.protocol)
+        log.error("%s: the result could not be rendered", call.label, exc_info=execution.failure, extra=extra)
         problem = Problem(500, "the result could not be rendered")
         problem.logged = True
         return problem
+
+
+def _log_timeout(call: Call, context: RequestContext, execution: Execution) -> None:
+    text = "%s: no answer within its limit of %g s"
+    log.warning(text, call.label, execution.timeout, extra=log_extra(context.protocol))
 
 
 def _has_no_tenant(call: Call, execution: Execution) -> bool:

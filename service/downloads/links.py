@@ -17,10 +17,10 @@ from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.pipeline.services import Services
-from rowcall.service.protection.errors import SealError
+from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Protector
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
-from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.request_context.surroundings import tenant_of
 
 PARAMETER = "link"
@@ -38,21 +38,37 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
     """
     if _lifetime(endpoint) is None:
         return None
-    protector = Protector(services.auth.keys, "download links")
+    keys = services.auth.keys
+    protector = Protector(keys, "download links")
     identity = services.options.auth.identity
     name = endpoint.name
 
-    def open_sealed(context: RequestContext) -> None:
-        scope = context.scope
-        if PARAMETER not in scope.query_string:
-            return
-        sealed, rest = take_parameter(scope.query_string, PARAMETER)
+    def open_sealed(context: RequestContext) -> Waiting:
+        if PARAMETER not in context.scope.query_string:
+            return None
+        sealed, rest = take_parameter(context.scope.query_string, PARAMETER)
         if not sealed:
-            return  # a link is asked for
+            return None  # a link is asked for
         try:
-            of, path, query, claims, expires, *others = orjson.loads(protector.open(sealed))
+            use(context, protector.open(sealed), rest)
+        except UnknownKeyError:
+            return open_later(context, sealed, rest)
         except (SealError, ValueError):
             raise Problem(403, INVALID) from None
+        return None
+
+    async def open_later(context: RequestContext, sealed: str, rest: str) -> None:
+        """Read the key ring again, and open the link."""
+        await keys.read_again()
+        try:
+            use(context, protector.open(sealed), rest)
+        except (SealError, ValueError):
+            raise Problem(403, INVALID) from None
+
+    def use(context: RequestContext, content: bytes, rest: str) -> None:
+        """Set the caller of a decrypted link. Raises `Problem` 403 or ValueError for a link that is not valid here."""
+        scope = context.scope
+        of, path, query, claims, expires, *others = orjson.loads(content)
         if (of, path, query) != (name, scope.path, rest) or expires < time.time():
             raise Problem(403, INVALID)
         context.scope = ChangedQuery(scope, rest)

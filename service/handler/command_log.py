@@ -17,10 +17,10 @@ from rowcall.core.protection.encrypted_parameters import encrypted_parameters
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.log.entry import escape_unprintable
-from rowcall.service.log.request_log import request_properties
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.redaction import HIDDEN
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import request_properties
 
 if TYPE_CHECKING:
     from rowcall.service.options.worker import WorkerOptions

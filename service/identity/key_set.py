@@ -15,6 +15,7 @@ import orjson
 
 from rowcall.core.outgoing.address import read_address
 from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.background import Background
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.messages import Headers, OutgoingRequest
 from rowcall.service.identity.signed_tokens import algorithms_for
@@ -56,19 +57,27 @@ class KeySet:
         self._fetched = float("-inf")
         self._tried = float("-inf")
         self._fetching = asyncio.Lock()
+        self._failing = False
+        """The latest fetch has failed."""
+        self._background = Background()
 
     async def candidates(self, token: str) -> list[tuple[Any, tuple[str, ...]]]:
-        """Return the keys that may have signed a token, each with the one algorithm that the token names: the keys with
-        its key id that allow the algorithm. The signature is not verified. The document is fetched first if it is older
-        than `fresh` or no key fits the id. Empty if no key fits, the token is malformed, or the keys are too old and
-        cannot be fetched."""
+        """Return the keys that may have signed a token, each with the one algorithm that the token names: the keys
+        with its key id that allow the algorithm. The signature is not verified. The document is fetched first if it
+        is older than `fresh` or no key fits the id; if the latest fetch has failed, and a key that is still valid
+        fits, it is fetched meanwhile, as an issuer that does not respond would delay each request. Empty if no key
+        fits, the token is malformed, or the keys are too old and cannot be fetched."""
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:
             return []
         identity, algorithm = header.get("kid"), header.get("alg")
-        if time.monotonic() - self._fetched > self._fresh or not self._keys_by_id(identity):
-            await self._fetch()
+        fits = bool(self._keys_by_id(identity))
+        if time.monotonic() - self._fetched > self._fresh or not fits:
+            if fits and self._failing and time.monotonic() - self._fetched <= self._longest:
+                self._fetch_meanwhile()
+            else:
+                await self._fetch()
         if time.monotonic() - self._fetched > self._longest:
             return []
         keys = ((key, algorithms_for(key)) for key in self._keys_by_id(identity))
@@ -85,6 +94,11 @@ class KeySet:
         """Return the keys with this id; all keys if it is None."""
         return [key for name, key in self._keys if identity is None or name == identity]
 
+    def _fetch_meanwhile(self) -> None:
+        """Begin to fetch the document, unless a fetch is in progress or was tried too recently."""
+        if not self._fetching.locked() and time.monotonic() - self._tried >= self._between:
+            self._background.start(self._fetch())
+
     async def _fetch(self) -> None:
         """Fetch the document, unless another call has done so meanwhile or too recently. Errors are logged."""
         requested_at = time.monotonic()
@@ -95,10 +109,12 @@ class KeySet:
             try:
                 self._keys = _read(await self._download(self._url))
                 self._fetched = time.monotonic()
+                self._failing = False
             except Exception as error:
+                self._failing = True
                 log.error(
                     "the key set %s cannot be read, the known keys stay valid for %g s at most: %s",
-                    *(self._url, self._longest, error or type(error).__name__),
+                    *(self._url, self._longest, str(error) or type(error).__name__),
                 )
 
 

@@ -292,8 +292,11 @@ class Sessions:
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Add a session cookie with these claims and a full lifetime to the response, whatever its status (sign-in-28),
-        unless the request is HEAD or its cookie is renewed already. Raises `NoKeyError`."""
+        unless the request is HEAD, its cookie is renewed already, or it follows one of its batch that has set the
+        cookie. Raises `NoKeyError`."""
         if is_head(context) or find_wrapper(context.protocol, RenewingProtocol) is not None:
+            return
+        if not getattr(context.scope, "renews_sessions", True):
             return
         now = time.time()
         value = self.cookies[scheme.name].issue(claims, now, lifetime(claims, now, scheme.valid))

@@ -8,8 +8,8 @@ import logging
 from rowcall.core.text.lines import lines_of
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import escape_unprintable
-from rowcall.service.log.request_log import request_properties
 from rowcall.service.request_context.redaction import HIDDEN, RedactedLabel
+from rowcall.service.request_context.trace import request_properties
 
 log = logging.getLogger("rowcall.notices")
 

@@ -19,6 +19,7 @@ import psycopg
 from rowcall.service.background import pause
 from rowcall.service.database.connector import BlockingSession, closing_attempts
 from rowcall.service.log.entry import Entry, level_name
+from rowcall.service.log.sinks import LostEntriesError
 from rowcall.service.startup_error import StartupError
 
 _PARAMETER = re.compile(r"\$(\d+)")
@@ -29,12 +30,13 @@ _CONNECT_WITHIN = "5"
 
 @dataclass
 class _Batch:
-    """Entries of one `write`. rows: parameters of the command for each entry that is still to be stored. refusal: error
-    of the last row that the command has refused; None: it has refused none.
+    """Entries of one `write`. rows: parameters of the command for each entry that is still to be stored. refused:
+    number of rows that the command has refused. refusal: error of the last of them.
     """
 
     rows: deque[tuple[str | None, ...]]
-    refusal: psycopg.Error | None = None
+    refused: int = 0
+    refusal: str = ""
 
 
 class PostgresSink:
@@ -63,7 +65,7 @@ class PostgresSink:
         """Store entries; return when they are stored. Waits for `connect_to`, and for a database that is unavailable,
         until `give_up` is called.
 
-        Raises `psycopg.Error` if the command refuses rows (all others are stored), if the server refuses the
+        Raises `LostEntriesError` if the command refuses rows (all others are stored), if the server refuses the
         connection, or if the database is unavailable after `give_up`.
         """
         self._parameters_set.wait()
@@ -74,10 +76,10 @@ class PostgresSink:
             except psycopg.OperationalError as error:
                 self._disconnect()
                 if self._closing.is_set() or not _is_away(error):
-                    raise
+                    raise LostEntriesError(batch.refused + len(batch.rows), str(error)) from None
             else:
-                if batch.refusal is not None:
-                    raise batch.refusal
+                if batch.refused:
+                    raise LostEntriesError(batch.refused, batch.refusal)
                 return
             # The database is unavailable. The queue before this sink is bounded and then drops new entries.
             self._closing.wait(pause(attempt + 2))
@@ -114,7 +116,8 @@ class PostgresSink:
             except psycopg.OperationalError:
                 raise
             except psycopg.Error as error:
-                batch.refusal = error
+                batch.refused += 1
+                batch.refusal = str(error)
             batch.rows.popleft()
 
     def _connect(self) -> psycopg.Connection[Any]:

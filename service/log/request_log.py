@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rowcall.service.log.request_line import RequestRecord
-from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol, find_wrapper
-from rowcall.service.request_context.trace import trace_of
+from rowcall.service.request_context.protocols import Handle, Headers, ObservedProtocol, find_wrapper
+from rowcall.service.request_context.trace import CorrelatedProtocol, correlation_of, trace_of
 
 CLIENT_GONE = 499
 """Logged status of a request whose client has disconnected, as in other servers (nginx)."""
@@ -99,16 +99,6 @@ class LoggedProtocol(ObservedProtocol):
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))
 
 
-class CorrelatedProtocol(HeadersProtocol):
-    """Sends the correlation id of the request with its response. header: its name in lower case."""
-
-    __slots__ = ("correlation",)
-
-    def __init__(self, protocol: Any, header: str, correlation: str) -> None:
-        super().__init__(protocol, [(header, correlation)])
-        self.correlation = correlation
-
-
 def with_log(handle: Handle, add: Callable[[RequestRecord], None]) -> Handle:
     """Return `handle` with a request log; `add` receives each request."""
     return lambda scope, protocol: handle(scope, LoggedProtocol(add, scope, protocol))
@@ -129,27 +119,6 @@ def with_correlation(handle: Handle, header: str) -> Handle:
 def logging_protocol_of(protocol: Any) -> LoggedProtocol | None:
     """Return the logging protocol in a chain of protocols, or None."""
     return find_wrapper(protocol, LoggedProtocol)
-
-
-def correlation_of(protocol: Any) -> str:
-    """Return the correlation id of the request, which an internal subrequest shares with its outer request; empty
-    without one.
-    """
-    while protocol is not None and type(protocol) is not CorrelatedProtocol:
-        protocol = getattr(protocol, "inner", None) or getattr(protocol, "outer", None)
-    return "" if protocol is None else str(protocol.correlation)
-
-
-def request_properties(protocol: Any) -> dict[str, str]:
-    """Return the properties by which a log entry is related to the entry of its request: correlation id and trace id,
-    as far as the request has them. protocol: of the request; None: there is none.
-    """
-    properties = {}
-    if correlation := correlation_of(protocol):
-        properties["CorrelationId"] = correlation
-    if (trace := trace_of(protocol)) is not None:
-        properties["TraceId"] = trace.trace_id
-    return properties
 
 
 def trace_id(scope: Any, protocol: Any) -> str:

@@ -25,6 +25,15 @@ Format = Callable[[Entry], str]
 """Returns the text of an entry, with a line break at its end."""
 
 
+class LostEntriesError(Exception):
+    """Some entries of a batch are lost, the others are written. count: number of those that are lost. reason: message
+    of the last error."""
+
+    def __init__(self, count: int, reason: str) -> None:
+        super().__init__(reason)
+        self.count = count
+
+
 class Sink(Protocol):
     """The interface of sinks."""
 
@@ -32,7 +41,7 @@ class Sink(Protocol):
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Write entries. Called by one thread only. An exception is reported on the console, and the entries
-        are lost."""
+        are lost; of a `LostEntriesError`, as many as it says."""
 
     def give_up(self) -> None:
         """Make the present and every later `write` end without further waiting, because the process ends. Called by
@@ -102,7 +111,7 @@ class SinkThread:
             try:
                 self._sink.write(batch)
             except Exception as error:
-                self._fail(len(batch), error)
+                self._fail(error.count if isinstance(error, LostEntriesError) else len(batch), error)
             else:
                 self._in_trouble = False
                 self._report_lost()

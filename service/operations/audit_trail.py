@@ -47,8 +47,7 @@ def record_call(endpoint: Endpoint, services: Services) -> Step | None:
     The step precedes all steps that may refuse a request, so that refused calls are recorded too.
     """
     options = services.options.audit_trail
-    requested = endpoint.options.audit
-    if options is None or not (options.everything if requested is None else requested):
+    if options is None or not options.records(endpoint.options.audit):
         return None
     return _audit_step(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,7 +18,7 @@ from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.service.background import Background
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.trace import trace_of
+from rowcall.service.request_context.trace import log_extra, trace_of
 
 if TYPE_CHECKING:
     from rowcall.service.database.database import Database
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall.slow")
 
 Session = psycopg.AsyncConnection[tuple[object, ...]]
+Extra = Mapping[str, object]
+"""The argument `extra` of a log entry (`log_extra`)."""
 
 MOST_SHOWN = 200
 """Characters of a path that no endpoint has."""
@@ -60,7 +62,8 @@ def record_slow_path(method: str, services: Services) -> Step | None:
             if seconds >= threshold:
                 place = f"{method} {context.scope.path[:MOST_SHOWN]}"
                 spent = "" if context.execution is None else _where(context.execution)
-                log.warning("slow request: %s took %.3f s%s", place, seconds, spent)
+                extra = log_extra(context.protocol)
+                log.warning("slow request: %s took %.3f s%s", place, seconds, spent, extra=extra)
 
         context.at_end(end)
 
@@ -91,18 +94,18 @@ class _Watch:
 
     def _log(self, context: RequestContext, seconds: float) -> None:
         request = context.execution
-        trace = trace_of(context.protocol)
+        trace, extra = trace_of(context.protocol), log_extra(context.protocol)
         text = f"slow request: {self._name} took {seconds:.3f} s{_where(request)}"
         if trace is not None:
             text += f", traceparent {trace.traceparent}"
         if self._plans is None or request is None or not request.began or not self._plans.wants(self._name):
-            log.warning("%s", text)
+            log.warning("%s", text, extra=extra)
             return
         # A script of several statements has no single plan.
         if isinstance(request.statement, Script):
-            log.warning("%s; a file with several statements has no plan of its own", text)
+            log.warning("%s; a file with several statements has no plan of its own", text, extra=extra)
             return
-        self._plans.log_plan(text, request.statement, self._database)
+        self._plans.log_plan(text, request.statement, self._database, extra)
 
 
 def _where(request: Execution | None) -> str:
@@ -135,20 +138,20 @@ class Plans:
         self._last_reports[name] = now
         return True
 
-    def log_plan(self, text: str, statement: Statement, database: Database) -> None:
-        """Log `text` with the plan of the statement, in the background."""
+    def log_plan(self, text: str, statement: Statement, database: Database, extra: Extra) -> None:
+        """Log `text` with the plan of the statement, in the background. extra: that of the entry."""
         self._running += 1
-        self._asking.start(self._log_plan(text, statement, database))
+        self._asking.start(self._log_plan(text, statement, database, extra))
 
-    async def _log_plan(self, text: str, statement: Statement, database: Database) -> None:
+    async def _log_plan(self, text: str, statement: Statement, database: Database, extra: Extra) -> None:
         try:
             plan = await _plan_of(statement, database)
         except (psycopg.Error, OSError, TimeoutError) as error:
             # The message of the error may quote a value; its SQLSTATE or class does not.
             why = getattr(error, "sqlstate", None) or type(error).__name__
-            log.warning("%s; its plan cannot be read (%s)", text, why)
+            log.warning("%s; its plan cannot be read (%s)", text, why, extra=extra)
         else:
-            log.warning("%s\n%s", text, plan)
+            log.warning("%s\n%s", text, plan, extra=extra)
         finally:
             self._running -= 1
 

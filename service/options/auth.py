@@ -54,8 +54,8 @@ def auth_options(settings: Settings) -> AuthOptions:
         database_roles=_database_roles(login),
         api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
-        second_factor=_second_factor(settings, offered=bool(schemes)),
-        external=external_options(settings, offered=bool(schemes)),
+        second_factor=_second_factor(settings, offered=schemes.signs_in),
+        external=external_options(settings, offered=schemes.signs_in),
     )
 
 

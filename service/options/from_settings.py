@@ -143,7 +143,7 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
         yield DisabledFeature("second_factor", "Auth:SecondFactor:Enabled", consequence)
     if options.replicas is None:
         yield DisabledFeature("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
-    if not options.auth.schemes:
+    if not options.auth.schemes.signs_in:
         switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         yield DisabledFeature(
             "login", switches, "there is no scheme to sign in with, and every sign-in is answered 500"

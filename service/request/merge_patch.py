@@ -29,7 +29,8 @@ def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
     if parameter is None:
         return None
     patch = parameter.api_name
-    known = frozenset(item.api_name for item in endpoint.parameters if not item.path) - {patch}
+    # Members named like a path parameter are no part of the patch either; binding ignores them, as the path counts.
+    known = frozenset(item.api_name for item in endpoint.parameters) - {patch}
     groups = frozenset(item.group for item in endpoint.parameters if item.group is not None)
     limit = body_limit(endpoint, services)
 

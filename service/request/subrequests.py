@@ -115,6 +115,8 @@ class SubrequestScope:
         self.headers = _SubrequestHeaders([("host", "localhost"), *headers] if host is None else headers)
         self.authority = host or "localhost"
         self.depth = depth
+        self.renews_sessions = True
+        """The response renews a session cookie that is due."""
         self.continues_trace = False
         """The header `traceparent` is that of the service itself, whose sampling decision holds."""
         self.client = client
@@ -413,15 +415,25 @@ class Subrequests:
         *,
         written: str | None = None,
         transaction: JointTransaction | None = None,
+        renews_sessions: bool = True,
     ) -> HttpResponse:
         """Call an endpoint for the client of the outer request, with its address, scheme and host, and return the
         response once it begins. Raises `OutboundError` for an endless recursion.
 
         headers: with the credentials of the client (`headers_for_caller`); forwarding headers are not removed.
-        transaction: in which it runs, if its steps were compiled for that. The others are as for `call`.
+        transaction: in which it runs, if its steps were compiled for that. renews_sessions: the response renews a
+        session cookie that is due. The others are as for `call`.
         """
         return await self._call(
-            method, target, headers, body, outer, _client_of(outer), written=written, transaction=transaction
+            method,
+            target,
+            headers,
+            body,
+            outer,
+            _client_of(outer),
+            written=written,
+            transaction=transaction,
+            renews_sessions=renews_sessions,
         )
 
     async def call_interface(
@@ -445,6 +457,7 @@ class Subrequests:
         written: str | None,
         transaction: JointTransaction | None = None,
         interface: InterfaceSteps | None = None,
+        renews_sessions: bool = True,
     ) -> HttpResponse:
         """Call the endpoint, or the interface if it serves the target, and return the response once it begins. If this
         is cancelled before, the subrequest ends as if its client had disconnected. Raises `OutboundError` for an
@@ -452,7 +465,9 @@ class Subrequests:
 
         interface: None: only endpoints are called. The others are as for `call` and `call_for_caller`.
         """
-        capture = self._begin(method, target, headers, body, outer, sender, written, transaction, interface)
+        capture = self._begin(
+            method, target, headers, body, outer, sender, written, transaction, interface, renews_sessions
+        )
         try:
             return await capture.begun
         except asyncio.CancelledError:
@@ -470,6 +485,7 @@ class Subrequests:
         written: str | None,
         transaction: JointTransaction | None,
         interface: InterfaceSteps | None,
+        renews_sessions: bool,
     ) -> CapturedResponse:
         """Begin a subrequest, and return what receives its response. Parameters and errors as for `_call`."""
         depth = getattr(outer.scope, "depth", 0) + 1
@@ -485,6 +501,7 @@ class Subrequests:
             SubrequestScope(method, raw_path, query, own, depth, sender.address, sender.scheme, self, transaction),
             capture,
         )
+        context.scope.renews_sessions = renews_sessions
         context.scope.continues_trace = trace_of(outer.protocol) is not None
         try:
             if interface is not None and (steps := interface(method, raw_path)) is not None:

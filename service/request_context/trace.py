@@ -1,10 +1,11 @@
-"""The trace that a request belongs to, for code that propagates or reports it (W3C Trace Context)."""
+"""The trace that a request belongs to, and its correlation id, for code that propagates or reports them (W3C Trace
+Context)."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol, find_wrapper
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol, ObservedProtocol, find_wrapper
 
 NAMES = ("traceparent", "tracestate")
 
@@ -54,3 +55,39 @@ def trace_of(protocol: Any) -> Trace | None:
     """Return the trace of a request, or None if it is not traced."""
     traced = find_wrapper(protocol, TracedProtocol)
     return None if traced is None else traced.trace
+
+
+class CorrelatedProtocol(HeadersProtocol):
+    """Sends the correlation id of the request with its response. header: its name in lower case."""
+
+    __slots__ = ("correlation",)
+
+    def __init__(self, protocol: Any, header: str, correlation: str) -> None:
+        super().__init__(protocol, [(header, correlation)])
+        self.correlation = correlation
+
+
+def correlation_of(protocol: Any) -> str:
+    """Return the correlation id of the request, which an internal subrequest shares with its outer request; empty
+    without one.
+    """
+    while protocol is not None and type(protocol) is not CorrelatedProtocol:
+        protocol = getattr(protocol, "inner", None) or getattr(protocol, "outer", None)
+    return "" if protocol is None else str(protocol.correlation)
+
+
+def request_properties(protocol: Any) -> dict[str, str]:
+    """Return the properties by which a log entry is related to the entry of its request: correlation id and trace id,
+    as far as the request has them. protocol: of the request; None: there is none.
+    """
+    properties = {}
+    if correlation := correlation_of(protocol):
+        properties["CorrelationId"] = correlation
+    if (trace := trace_of(protocol)) is not None:
+        properties["TraceId"] = trace.trace_id
+    return properties
+
+
+def log_extra(protocol: Any) -> dict[str, dict[str, str]]:
+    """Return the argument `extra` of a log entry about a request: the properties of `request_properties`."""
+    return {"properties": request_properties(protocol)}

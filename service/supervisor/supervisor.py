@@ -129,6 +129,7 @@ class Supervisor:
                 self._workers,
                 Questions(self._workers),
                 self._connector,
+                reader.source_connector,
                 self._events,
                 keys=lambda: self._key_rotation.ring,
                 urls=lambda: self._listeners.urls,

@@ -248,7 +248,8 @@ class FileRunner:
             if session.lost:
                 raise
             message = error.diag.message_primary or str(error)
-            if inside:
+            # A failed COMMIT has ended the transaction.
+            if inside and session.in_transaction:
                 await session.run("rollback to savepoint rowcall_expected")
             if error.sqlstate != expectation.code or expectation.text.lower() not in message.lower():
                 expected = f"{expectation.code} {expectation.text}".strip()

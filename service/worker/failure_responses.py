@@ -17,6 +17,7 @@ from rowcall.service.log.request_log import logging_protocol_of, trace_id
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request.body import REFUSED_BEFORE_BODY, may_be_closed_behind_body
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.request_context.trace import log_extra
 from rowcall.service.response.headers import Headers, problem_headers
 
 log = logging.getLogger("rowcall")
@@ -50,16 +51,16 @@ class FailureResponses:
             if (request := logging_protocol_of(context.protocol)) is not None:
                 request.path = self._path_for_log(scope)
         elif isinstance(error, InvalidResponseError):
-            log.error("%s: the response was rejected: %s", self._format_request(scope), error)
+            self._log(context, "%s: the response was rejected: %s", error)
             problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         else:
-            log.error("%s failed", self._format_request(scope), exc_info=error)
+            self._log(context, "%s failed", exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         if problem.status == 500 and not problem.logged:
             # The log must contain such an error, whatever the settings of the request log are.
-            log.error("%s: %s", self._format_request(scope), problem.detail or problem.title)
+            self._log(context, "%s: %s", problem.detail or problem.title)
         headers = problem_headers(context, problem)
         if problem.status in REFUSED_BEFORE_BODY and context.body is None and may_be_closed_behind_body(scope):
             headers = [*(item for item in headers if item[0].lower() != "connection"), ("connection", "close")]
@@ -84,6 +85,11 @@ class FailureResponses:
             protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
         else:
             protocol.response_bytes(problem.status, headers, body)
+
+    def _log(self, context: RequestContext, text: str, *values: object, exc_info: BaseException | None = None) -> None:
+        """Log an error of the service in a request. text: has a place for method and path, and then for the values."""
+        request, extra = self._format_request(context.scope), log_extra(context.protocol)
+        log.error(text, request, *values, exc_info=exc_info, extra=extra)
 
     def _format_request(self, scope: Any) -> str:
         """Return method and path of a request for the log."""

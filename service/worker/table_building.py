@@ -154,7 +154,8 @@ class TableBuilder:
         joint, independent = self._subrequests(), self._subrequests()
         joint.serve(router, CompiledRoutes(router.routes, jointly))
         independent.serve(router, CompiledRoutes(router.routes, services))
-        yield from compile_routes(batch_routes(options, services, joint, independent))
+        endpoints = (endpoint for route in router.routes for endpoint in route.candidates)
+        yield from compile_routes(batch_routes(options, services, joint, independent, endpoints))
 
     def _job_routes(self, services: Services, snapshot: SchemaSnapshot) -> Iterator[CompiledRoute]:
         """Return the routes of jobs; none if they are off. services: of the snapshot."""

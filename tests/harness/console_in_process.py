@@ -63,6 +63,8 @@ def _listening(
     async def connector() -> Connector:
         return Connector(options.target)
 
+    main = asyncio.run_coroutine_threadsafe(connector(), loop).result()
+
     async def gauges() -> list[list[Gauge] | None]:
         samples.append(None)
         return []
@@ -86,7 +88,8 @@ def _listening(
         gauges,
         lambda: [],
         lambda: snapshot,
-        asyncio.run_coroutine_threadsafe(connector(), loop).result(),
+        main,
+        lambda _name: main,
         RecentEntries(),
         loop,
         KeyRing,

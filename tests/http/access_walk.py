@@ -266,6 +266,8 @@ def _rule(*forbidden: str, unauthorized: str | None = None) -> Rule:
 
 _SIGNED, _BOSS, _CAREFUL = _rule(), _rule("plain"), _rule("acting")
 _ROLE = _rule("plain", "boss by key")
+_CREDENTIALS = _rule("acting", "boss by key")
+"""For changes of the credentials of a user."""
 _RULES: Mapping[str, Rule] = {
     "open": {},
     "signed": _SIGNED,
@@ -292,6 +294,7 @@ _SINGLE: Mapping[str, Rule] = {
     "POST /api/act-as-any-user": _NO_USER,
     "POST /api/be-oneself": _rule(*(_USERS - {"acting"})),
     "GET /api/me": _SIGNED,
+    "GET /api/second-factor": _CAREFUL,
     "POST /api/second-factor/verify": {},
     "POST /api/sign-out": _SIGNED,
     "GET /who": _SIGNED,
@@ -318,8 +321,8 @@ _BELOW: Mapping[str, Rule] = {
     "/docs": _SIGNED,
     "/health": _SIGNED,
     "/stats/": _BOSS,
-    "/api/passkey/add": _CAREFUL,
-    "/api/second-factor": _CAREFUL,
+    "/api/passkey/add": _CREDENTIALS,
+    "/api/second-factor": _CREDENTIALS,
     "/console/": _OPERATORS,
     # PostgREST's interface knows tokens and their role in the database, and neither sessions nor API keys.
     "/rest/": {**dict.fromkeys(_WITHOUT_TOKEN, 401), "plain": 403},

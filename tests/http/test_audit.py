@@ -12,7 +12,8 @@ import pytest
 from rowcall.service.installation.script import install_sql
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.command import rowcall
-from tests.harness.database import Database
+from tests.harness.database import Database, create_database, drop_database
+from tests.harness.postgres import PostgresServer
 from tests.http.conftest import Serve
 
 PAGE = read_page(FOLDER / "audit.md")
@@ -129,6 +130,40 @@ def test_ineffective_row_security_policies_and_role_rights_are_reported(
         "POST    /api/jwt/refresh   anyone           none                        service\n"
         "GET     /api/read-letters  signed-in users  any scheme                  public.read_letters()\n",
     )
+
+
+@pytest.mark.slow
+def test_databases_of_all_sources_are_audited(
+    own_database: Database, postgres: PostgresServer, clerk: str, tmp_path: Path
+) -> None:
+    other = create_database(postgres)
+    try:
+        other.execute(f"""
+            revoke create on schema public from public;
+            create table parcel (id int primary key); grant select, delete on parcel to {clerk};
+            comment on table parcel is E'HTTP GET\\nauthorize';
+            create function parcels() returns bigint language sql security definer as 'select count(*) from parcel';
+            comment on function parcels() is E'HTTP GET\\nauthorize';
+        """)
+        own_database.execute("""
+            create function here() returns int language sql stable as 'select 1';
+            comment on function here() is E'HTTP GET\\nauthorize';
+        """)
+        key = "--Service:RoutineOptions:ReadMetadataFromConnections"
+        settings = [f"{key}:0=default", f"{key}:1=reports", "--Service:CrudSource:Enabled=true"]
+        settings += [f"--ConnectionStrings:Reports={other.conninfo_as(clerk)}", "--Auth:CookieAuth=true"]
+        code, text = audit(tmp_path, own_database, clerk, "--json", *settings)
+    finally:
+        drop_database(other)
+    values = {(item["severity"], item["code"], item["about"]) for item in json.loads(text)["findings"]}
+    where = "(connection Reports)"
+    assert {
+        ("high", "definer-search-path", f"public.parcels() {where}"),
+        ("medium", "no-policies", f"public.parcel {where}"),
+        ("low", "grants", f"public.parcel {where}"),
+    } <= values
+    assert all(about.endswith(where) for _, code, about in values if code not in ("cookie-secure", "opened")), values
+    assert code == 1
 
 
 @pytest.mark.slow

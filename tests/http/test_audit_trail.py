@@ -24,6 +24,13 @@ create function quiet() returns int language sql as 'select 1';
 comment on function quiet() is E'HTTP GET\\nallow_anonymous\\naudit_trail off';
 create function many(_count int) returns setof int language sql as 'select * from generate_series(1, _count)';
 comment on function many(int) is E'HTTP GET\\nallow_anonymous';
+create function open() returns int language sql as 'select 1';
+comment on function open() is E'HTTP GET\\nallow_anonymous';
+create function enter(_name text) returns table (status int, user_id text) language sql as
+$$select case when _name = 'ana' then 200 else 401 end, _name$$;
+comment on function enter(text) is E'HTTP POST\\nlogin';
+create function leave() returns void language sql as '';
+comment on function leave() is E'HTTP POST\\nallow_anonymous\\nlogout';
 create function fails() returns int language plpgsql as $$begin raise exception 'no'; end$$;
 comment on function fails() is E'HTTP POST\\nallow_anonymous';
 """
@@ -72,6 +79,22 @@ def test_calls_are_recorded_with_their_callers(service: Service, database: Datab
     ]
     assert database.value("select count(*) from call where milliseconds < 0 or at > now()") == 0
     assert "4242" not in str(database.fetch("select c.*::text from call c"))
+
+
+def test_callers_of_open_endpoints_are_named(service: Service, database: Database) -> None:
+    """A refused sign-in has no user, whatever session its request has; a sign-out has that of the session."""
+    ana = bearer(service.post("/api/enter", json={"name": "ana"}).json()["accessToken"])
+    assert service.get("/api/open", headers=ana).status_code == 200
+    assert service.post("/api/enter", json={"name": "ben"}, headers=ana).status_code == 401
+    assert service.post("/api/leave", headers=ana).status_code == 200
+    sql = "select endpoint, user_id, status from call where routine ~ '(enter|open|leave)$' order by at"
+    wait_until(lambda: len(database.fetch(sql)) == 4, "the calls have been recorded")
+    assert database.fetch(sql) == [
+        ("POST /api/enter", "ana", 200),
+        ("GET /api/open", "ana", 200),
+        ("POST /api/enter", None, 401),
+        ("POST /api/leave", "ana", 200),
+    ]
 
 
 @pytest.mark.slow

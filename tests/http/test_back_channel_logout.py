@@ -127,6 +127,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no number": ({"jti": None}, "jti"),
     "no user": ({"sub": None, "sid": None}, "neither"),
     "a number for a subject": ({"sub": 7}, "sub|ubject"),
+    "a NUL in a session": ({"sid": "a\0"}, "sid"),
     "expired": ({"iat": NOW - 900, "exp": NOW - 600}, "expired"),
     "no end": ({"exp": None}, "exp"),
     "a long life": ({"exp": NOW + 900_000}, "too long"),

@@ -101,6 +101,9 @@ comment on function nothing() is 'HTTP POST /nothing';
 create function whole(_body text) returns text language sql as $$ select _body $$;
 comment on function whole(text) is 'HTTP POST /whole
 body_parameter_name _body';
+create function of_tenant() returns text language sql stable as $$ select current_setting('request.tenant') $$;
+comment on function of_tenant() is 'HTTP GET /of-tenant
+tenant from header X-Tenant';
 create table paid (amount int);
 create function pay(_amount int) returns bigint language sql as
 $$ insert into paid values (_amount); select count(*) from paid $$;
@@ -154,6 +157,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Batch:MaxRequests": "20",
         "Batch:MaxResponseBytes": "100000",
         "Batch:Timeout": "2 seconds",
+        "Batch:RefusedHeaders:0": "X-Client-Dn",
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
         "RateLimiterOptions:Enabled": "true",
@@ -357,6 +361,21 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
                 "/batch", json=[get("/address")], params=parameters, headers={"X-Forwarded-For": "9.9.9.9"}
             )
             assert [item["body"] for item in response.json()] == [address]
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+@pytest.mark.parametrize(
+    "header", ["X-Tenant", "x-tenant", "X-Client-Dn", "Client-Cert", "X-Real-IP", "X-Original-For"]
+)
+def test_headers_of_a_gateway_cannot_be_set_for_one_request(service: Service, header: str, transaction: bool) -> None:
+    """A gateway sets or removes them in the request, and does not see those in the body."""
+    of_gateway = {"X-Tenant": "red"}
+    query = {"transaction": str(transaction).lower()}
+    plain = service.post("/batch", json=[get("/of-tenant")], headers=of_gateway, params=query)
+    assert plain.json()[0]["body"] == "red"
+    batch = [{**get("/of-tenant"), "headers": {header: "blue"}}]
+    response = service.post("/batch", json=batch, headers=of_gateway, params=query)
+    assert problem(response, 400)["detail"] == f"request 1: the header {header} cannot be set for one request"
 
 
 def test_headers_in_the_batch_cannot_override_cross_site_protection(service: Service) -> None:

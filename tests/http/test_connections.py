@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from tests.harness.console import operator
 from tests.harness.database import Database, create_database, drop_database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.postgres import PostgresServer, free_port
@@ -235,6 +236,8 @@ def test_routines_run_on_the_connection_of_their_discovery(
     )
     clients = {"Enabled": "true", "FilePath": str(tmp_path / "{0}.ts"), "CommentHeader": "Full"}
     settings = BOTH | {f"Service:ClientCodeGen:{key}": value for key, value in clients.items()}
+    token = "an operator's token of this test"
+    settings |= {"Console:Enabled": "true", "Console:Url": "http://127.0.0.1:0", "Admin:BearerToken": token}
     service = serve_once(own_database, sql, settings | {"ConnectionStrings:Second": other.conninfo})
     assert answer(service.get("/api/of-main")) == (200, TEXT, own_database.name)
     assert service.get("/api/of-other").json() == {"a": 1, "b": 2}
@@ -247,6 +250,16 @@ def test_routines_run_on_the_connection_of_their_discovery(
         assert f"* CREATE OR REPLACE FUNCTION public.{name}(" in text
     # Of the database where it was found, although it runs on the other one.
     assert "/* there *\\/" in text
+    with operator(service, token) as console:
+        for path, body in (
+            ("sent-home", "/* there */"),
+            ("of-other", "select (1, 2)::pair"),
+            ("of-main", "database()"),
+        ):
+            shown = console.get("/console/api/endpoint", params={"method": "GET", "path": f"/api/{path}"}).json()
+            assert body in shown["sql"], shown["sql"]
+        findings = console.get("/console/api/diagnosis").json()["findings"]
+        assert any(item["about"].endswith(" (connection Second)") for item in findings)
     other.execute(
         "create function added() returns int language sql stable as 'select 1';"
         "comment on function added() is 'HTTP'; notify rowcall, 'reload'"

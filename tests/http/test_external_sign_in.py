@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from joserfc import jwt
+from joserfc.jwk import OctKey
+from joserfc.jws import JWSRegistry
 
 from rowcall.service.auth.external.provider_client import MOST
 from tests.harness.database import Database
@@ -46,6 +49,8 @@ UNCACHED = {
     "pragma": "no-cache",
     "expires": "0",
 }
+TOKEN_SECRET = "a secret of the service, of more than 32 characters"
+ANY_HEADER = JWSRegistry(strict_check_header=False)
 ME = {"id": hashlib.md5(b"alma@example.com").hexdigest(), "name": "Alma Dahl", "roles": ["member"]}
 
 
@@ -54,6 +59,11 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:BearerTokenAuth": "true",
+        "Auth:ApiKey:Enabled": "true",
+        "Auth:ApiKey:Command": "select 1 as user_id where $1 = encode(sha256('key'), 'hex')",
+        "Auth:Schemes:Signed:Type": "Jwt",
+        "Auth:JwtSecret": TOKEN_SECRET,
+        "Service:AuthenticationOptions:NoteSignInTime": "true",
         "Auth:External:Enabled": "true",
         "Auth:External:ReturnToPath": "/welcome",
         "Auth:External:LoginCommand": LINKING,
@@ -370,6 +380,14 @@ def test_sign_in_links_the_identity_to_the_current_session(service: Service, dat
     assert claims["provider"] == "Acme"
 
 
+def test_an_api_key_links_no_identity(service: Service, database: Database) -> None:
+    """The identity would still be valid when the key has ended."""
+    key = {"X-Api-Key": "key"}
+    begun = begin(service, "/signin-id", key)
+    assert finish(service, begun.path, dict(granted(begun.url)), begun.cookie, **key).status_code == 200
+    assert last_call(database)["claims"] is None
+
+
 def test_identity_is_not_linked_if_the_session_has_changed(service: Service, database: Database) -> None:
     """The session is another one than at the beginning of the sign-in."""
     session = session_of(sign_in(service, "/signin-acme"))
@@ -399,6 +417,39 @@ def test_refresh_calls_the_provider_and_the_login_command(service: Service, prov
         assert any(
             "rowcall.tokens." in cookie and "expires=" in cookie for cookie in refused.headers.get_list("set-cookie")
         )
+
+
+@pytest.mark.parametrize("factors", [{}, {"amr": ["otp", "mfa"]}], ids=["one factor", "two factors"])
+def test_refresh_is_no_sign_in(service: Service, factors: dict[str, list[str]]) -> None:
+    """It neither changes the time of the sign-in, which `authorize within` requires, nor forgets the second factor."""
+    cookies = session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ")
+    tokens = next(cookie for cookie in cookies if "tokens" in cookie)
+    key = OctKey.import_key(TOKEN_SECRET)
+    claims = {"user_id": ME["id"], "auth_time": "1000000000", "exp": int(time.time()) + 600, **factors}
+    session = {"Cookie": tokens, "Authorization": f"Bearer {jwt.encode({'alg': 'HS256'}, claims, key)}"}
+    with fresh(service) as client:
+        response = client.post("/signin-id/refresh", headers=session)
+    assert response.status_code == 200, response.text
+    renewed = jwt.decode(response.json()["accessToken"], key).claims
+    assert {name: renewed.get(name) for name in ("user_name", "auth_time", "amr")} == {
+        "user_name": "Alma Dahl",
+        "auth_time": "1000000000",
+        "amr": factors.get("amr"),
+    }
+
+
+def test_a_user_who_acts_as_another_cannot_refresh(service: Service) -> None:
+    """The refreshed session would be that of the other user."""
+    cookies = session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ")
+    tokens = next(cookie for cookie in cookies if "tokens" in cookie)
+    actor = {"alg": "HS256", "actor": {"impersonator_id": "7"}}
+    claims = {"user_id": ME["id"], "exp": int(time.time()) + 600}
+    session = {
+        "Cookie": tokens,
+        "Authorization": f"Bearer {jwt.encode(actor, claims, OctKey.import_key(TOKEN_SECRET), registry=ANY_HEADER)}",
+    }
+    with fresh(service) as client:
+        problem(client.post("/signin-id/refresh", headers=session), 401)
 
 
 def test_concurrent_refreshes_share_one_provider_request(service: Service, provider: IdentityProvider) -> None:

@@ -137,6 +137,7 @@ def ageing(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFa
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:CookieValid": "1 hour",
+        "Batch:Enabled": "true",
         "Auth:SessionCheckCommand": "select is_valid($1)",
         "Auth:SessionCheckInterval": "0",
         "Service:AuthenticationOptions:ImpersonationValid": "2 hours",
@@ -203,6 +204,34 @@ def test_a_logout_ends_a_session_that_is_due_for_renewal(ageing: tuple[Service, 
     """Also if a step between authentication and the end adds headers to the response."""
     (cookie,) = cookies_of(ageing, "/api/leave", begin_session(ageing), DUE)
     assert "expires=Thu, 01 Jan 1970" in cookie
+
+
+@pytest.mark.parametrize("reads_first", [False, True])
+@pytest.mark.parametrize(("path", "user"), [("/api/come-in", "mo"), ("/api/leave", None)])
+def test_a_batch_begins_or_ends_a_session_that_is_due_for_renewal(
+    ageing: tuple[Service, WallClock], path: str, user: str | None, reads_first: bool
+) -> None:
+    """Also if other requests before and behind it would renew the session."""
+    batch: list[object] = [{"path": "/api/closed"}] * reads_first
+    batch += [{"method": "POST", "path": path, "body": {"nick": "mo"} if user else {}}, {"path": "/api/closed"}]
+    session = begin_session(ageing)
+    service, clock = ageing
+    clock.move(DUE)
+    with service.new_client() as client:
+        response = client.post("/batch?transaction=false", json=batch, headers={"Cookie": session})
+    assert [item["status"] for item in response.json()] == [200] * len(batch)
+    (cookie,) = response.headers.get_list("set-cookie")
+    assert "expires=Thu, 01 Jan 1970" in cookie if user is None else user_of(ageing, cookie) == user
+
+
+def test_a_batch_renews_a_session_that_is_due(ageing: tuple[Service, WallClock]) -> None:
+    session = begin_session(ageing)
+    service, clock = ageing
+    clock.move(DUE)
+    with service.new_client() as client:
+        response = client.post("/batch", json=[{"path": "/api/closed"}] * 2, headers={"Cookie": session})
+    (cookie,) = response.headers.get_list("set-cookie")
+    assert user_of(ageing, cookie) == "kiri"
 
 
 def test_an_ended_session_is_not_renewed(ageing: tuple[Service, WallClock], database: Database) -> None:

@@ -70,6 +70,8 @@ class Issuer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.keys: list[dict[str, object]] = []
         self.asked = 0
+        self.responds = threading.Event()
+        self.responds.set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def publish(self, algorithm: str, name: str) -> None:
@@ -82,6 +84,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked += 1
+        self.server.responds.wait()
         body = json.dumps({"keys": self.server.keys}).encode()
         if self.path == "/large":
             body += b" " * 1_048_577
@@ -295,6 +298,26 @@ def test_cached_jwks_keys_expire(own_database: Database, serve_once: Serve, own_
     own_issuer.shutdown()
     own_issuer.server_close()
     wait_until(lambda: not is_accepted(service, text), "unconfirmed keys are given up")
+
+
+@pytest.mark.slow
+def test_an_issuer_that_does_not_respond_delays_no_requests(
+    own_database: Database, serve_once: Serve, own_issuer: Issuer
+) -> None:
+    """Except for the first fetch that fails. Later ones go on meanwhile, and the keys stay valid."""
+    options = {**BRIEF, "JwtKeySetMaxAge": "10 minutes"}
+    service = serve_once(own_database, member_sql(), issuer_settings(own_issuer, **options))
+    text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
+    assert is_accepted(service, text)
+    own_issuer.responds.clear()
+    failure = "at most: TimeoutError"
+    wait_until(lambda: is_accepted(service, text) and failure in service.log, "a fetch has failed")
+    asked, failures = own_issuer.asked, service.log.count(failure)
+    wait_until(lambda: is_accepted(service, text) and own_issuer.asked > asked, "another fetch has begun")
+    assert service.log.count(failure) == failures, "the request has waited for the fetch"
+    own_issuer.keys.clear()
+    own_issuer.responds.set()
+    wait_until(lambda: not is_accepted(service, text), "the keys have been withdrawn")
 
 
 @pytest.mark.slow

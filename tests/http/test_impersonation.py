@@ -48,6 +48,8 @@ create function who_posted(_impersonator_id text default null) returns text lang
 comment on function who_posted(text) is E'HTTP POST\\nauthorize\\nuser_parameters';
 create function change_password() returns text language sql as $$select 'changed'$$;
 comment on function change_password() is E'HTTP POST\\nauthorize\\nrefuse_impersonation';
+create function transfer() returns text language sql as $$select 'done'$$;
+comment on function transfer() is E'HTTP POST\\nsecond_factor';
 create function pay() returns text language sql as $$select 'paid'$$;
 comment on function pay() is E'HTTP POST\\nauthorize within 5 minutes';
 """
@@ -100,6 +102,21 @@ def test_impersonated_session_has_the_impersonator_until_it_ends(service: Servic
     assert service.get("/api/who", headers=ended).json() == {"u": "41", "actor": None, "claimed": None, "set": None}
     # The time of the sign-in is unchanged.
     assert service.post("/api/pay", headers=ended).text == "paid"
+
+
+@pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
+def test_impersonator_has_a_proved_second_factor_before_and_behind_the_impersonation(
+    service: Service, scheme: str
+) -> None:
+    now = int(time.time())
+    claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now), "amr": ["otp", "mfa"]}
+    own = bearer(jwt.encode({**claims, "nbf": now, "iat": now, "exp": now + 600}, SECRET, algorithm="HS256"))
+    assert service.post("/api/transfer", headers=own).text == "done"
+    headers = session(service, service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own))
+    refused = service.post("/api/transfer", headers=headers)
+    assert (refused.status_code, refused.json()["type"]) == (401, "insufficient_user_authentication")
+    ended = session(service, service.post("/api/be-oneself", json={"scheme": scheme}, headers=headers))
+    assert service.post("/api/transfer", headers=ended).text == "done"
 
 
 def test_refresh_preserves_the_impersonation_and_is_audited(service: Service, database: Database) -> None:

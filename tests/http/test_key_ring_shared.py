@@ -28,6 +28,11 @@ from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_co
 
 DAY = 86_400.0
 
+LINKED = """
+create function linked() returns bytea language sql stable as $$ select 'file'::bytea $$;
+comment on function linked() is 'HTTP GET /linked
+download link 10 minutes';
+"""
 STORAGE = """
 create table protection_key (name text primary key, data text not null);
 create function get_data_protection_keys() returns setof text language sql as 'select data from protection_key';
@@ -85,15 +90,20 @@ def test_instances_accept_sessions_of_each_other(own_database: Database, serve_o
     assert [is_accepted(elsewhere, headers) for headers in sessions(first)] == [False, False]
 
 
-def test_key_created_by_another_host_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_use", ["session", "download link"])
+def test_key_created_by_another_host_is_found(
+    own_database: Database, serve_once: Serve, tmp_path: Path, first_use: str
+) -> None:
     """It reaches all workers, without a restart."""
-    own_database.execute(member_sql())
+    own_database.execute(member_sql() + LINKED)
     folder = tmp_path / "keys"
     first = serve_once(own_database, settings=in_folder(folder), workers=2)
     now = time.time()
     newer = Key(os.urandom(16), now, now, now + 90 * DAY, os.urandom(SECRET))
     (folder / f"{newer.name}.json").write_text(element_text(newer, plain_secret(newer.secret)))
     second = serve_once(own_database, settings=in_folder(folder))
+    if first_use == "download link":
+        assert first.get(second.get("/linked?link").json()["url"]).text == "file"
     made = sessions(second)
     for _ in range(6):
         assert [is_accepted(first, headers) for headers in made] == [True, True]

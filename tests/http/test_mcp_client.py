@@ -35,6 +35,9 @@ mcp Secrets.';
 create function no_tool() returns int language sql stable as 'select 1';
 comment on function no_tool is 'HTTP GET
 Says one.';
+create function asked(_text text) returns int language sql stable as 'select 1';
+comment on function asked is 'HTTP QUERY
+Asks.';
 create function sign_in(_name text) returns table (user_id int, user_name text, user_roles text[], aud text)
     language sql as $$ select 7, _name, array[_name], 'garden' $$;
 comment on function sign_in is 'HTTP POST
@@ -109,7 +112,8 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
         assert (await client.list_resource_templates()).resource_templates == []
         result = await client.read_resource(rows["endpoints"])
         lines = {item["path"]: item for item in json.loads(result.contents[0].text)}  # type: ignore[union-attr]
-        assert sorted(lines) == [f"/api/{name}" for name in ("add-note", "bed-notes", "fails", "for-admins", "no-tool")]
+        names = ("add-note", "asked", "bed-notes", "fails", "for-admins", "no-tool")
+        assert sorted(lines) == [f"/api/{name}" for name in names]
         assert lines["/api/no-tool"] == {
             "method": "GET",
             "path": "/api/no-tool",
@@ -120,6 +124,7 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
         assert lines["/api/for-admins"]["access"] == ["admin"]
         document = json.loads((await client.read_resource(rows["openapi"])).contents[0].text)  # type: ignore[union-attr]
         assert "/api/bed-notes" in document["paths"]
+        assert "/api/asked" not in document["paths"], "OpenAPI has no method QUERY"
         with pytest.raises(_mcp_error(), match="Resource not found"):
             await client.read_resource("rowcall://catalogue/none")
 

@@ -27,6 +27,10 @@ create function echo(_patch json, _n int default 0) returns json language sql as
 $$ select json_build_object('patch', _patch, 'n', _n) $$;
 comment on function echo(json, int) is 'HTTP POST /echo
 param _patch is merge patch';
+create function patched(_id int, _changes jsonb) returns json language sql as
+$$ select json_build_object('id', _id, 'changes', _changes) $$;
+comment on function patched(int, jsonb) is 'HTTP PATCH /patched/{_id}
+param _changes is merge patch';
 create function renamed(_changes jsonb) returns jsonb language sql as $$ select _changes $$;
 comment on function renamed(jsonb) is 'HTTP POST /renamed
 param _changes is merge patch
@@ -83,6 +87,11 @@ def test_nested_nulls_are_passed_to_the_routine(service: Service) -> None:
     }
     headers = {"content-type": "application/merge-patch+json"}
     assert service.post("/echo", json={**patch, "n": 1}, headers=headers).json() == {"patch": patch, "n": 1}
+
+
+def test_a_member_named_like_a_path_parameter_is_no_part_of_the_patch(service: Service) -> None:
+    response = service.request("PATCH", "/patched/7", json={"id": 8, "title": None})
+    assert response.json() == {"id": 7, "changes": {"title": None}}
 
 
 def test_a_renamed_parameter_gets_the_members(service: Service) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rowcall.service.embedded
+from rowcall.core.documents.http_files import example_request
 from rowcall.core.documents.openapi import document
-from rowcall.core.documents.options import VERSIONS, OpenApiOptions
+from rowcall.core.documents.options import VERSIONS, HttpFileOptions, OpenApiOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.snapshots import read_snapshot
@@ -24,6 +26,15 @@ param b default x';
 create function shown_in_body(_a jsonb, _b int) returns int language sql as 'select 1';
 create function shown_twice(_a int) returns int language sql stable as 'select 1';
 comment on function shown_twice is 'HTTP GET /api/{_a}/twice/{_a}';
+create function shown_patch(_id int, _n int, _note text default null, _changes jsonb default null) returns int
+  language sql as 'select 1';
+comment on function shown_patch is 'HTTP PATCH /api/shown-patch/{_id}
+param _changes is merge patch';
+create function shown_by_id(_id int) returns int language sql stable as 'select 1';
+comment on function shown_by_id is 'HTTP GET /api/shown/{_id}/parts/{_part}
+unknown_query_parameters ignore';
+create function shown_change(_shown_id bigint, _part_id text, _n int) returns int language sql as 'select 1';
+comment on function shown_change is 'HTTP PATCH /api/shown/{_shown_id}/parts/{_part_id}';
 comment on function shown_in_body is 'HTTP
 openapi example a = {}
 openapi example b = 3';
@@ -41,6 +52,30 @@ def snapshot(database: Database) -> SchemaSnapshot:
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
     }
     return read_snapshot(database, {**EVERYTHING, **files})
+
+
+def test_example_requests_have_examples_and_defaults_of_the_comment(snapshot: SchemaSnapshot) -> None:
+    (shown,) = (item for item in snapshot.endpoints if item.path == "/api/shown-in-query")
+    assert example_request(shown, HttpFileOptions("")) == "GET {{host}}/api/shown-in-query?a=1&b=x"
+
+
+def test_members_beside_a_merge_patch_are_required_as_in_other_bodies(snapshot: SchemaSnapshot) -> None:
+    made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions())
+    body = made["paths"]["/api/shown-patch/{id}"]["patch"]["requestBody"]
+    schema = body["content"]["application/merge-patch+json"]["schema"]
+    assert (body["required"], schema["required"], list(schema["properties"])) == (True, ["n"], ["n", "note"])
+    assert schema["additionalProperties"] is True
+
+
+def test_paths_that_differ_only_in_names_are_one(snapshot: SchemaSnapshot) -> None:
+    made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions())
+    shapes = [re.sub(r"\{[^{}]*\}", "{}", path) for path in made["paths"]]
+    assert len(shapes) == len(set(shapes))
+    ((path, methods),) = ((path, item) for path, item in made["paths"].items() if path.startswith("/api/shown/"))
+    names = re.findall(r"\{([^{}]*)\}", path)
+    assert [[each["name"] for each in item["parameters"]] for item in methods.values()] == [names, names]
+    formats = {name: item["parameters"][0]["schema"]["format"] for name, item in methods.items()}
+    assert formats == {"get": "int32", "patch": "int64"}
 
 
 @pytest.mark.slow

@@ -34,7 +34,13 @@ API = "/api/passkey/"
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    settings = {**PAGE.settings, "Service:RequiresAuthorization": None, "Auth:BearerTokenAuth": "true"}
+    settings = {
+        **PAGE.settings,
+        "Service:RequiresAuthorization": None,
+        "Auth:BearerTokenAuth": "true",
+        "Auth:ApiKey:Enabled": "true",
+        "Auth:ApiKey:Command": "select 1 as user_id where $1 = encode(sha256('key'), 'hex')",
+    }
     return serve(database, PAGE.sql, settings, workers=2)
 
 
@@ -129,6 +135,14 @@ def test_unknown_and_known_user_names_get_equal_responses(caller: httpx.Client) 
 def test_other_methods_than_post_are_refused(caller: httpx.Client) -> None:
     response = caller.get(API + "login")
     assert (response.status_code, response.headers["allow"]) == (405, "OPTIONS, POST")
+
+
+@pytest.mark.parametrize("path", ["add/options", "add"])
+def test_api_keys_cannot_add_passkeys(caller: httpx.Client, path: str) -> None:
+    """A passkey would still be valid when the key has ended."""
+    response = caller.post(API + path, json={}, headers={"x-api-key": "key"})
+    assert (response.status_code, response.headers["content-type"]) == (403, PROBLEM)
+    assert response.json()["detail"] == "an API key cannot set up credentials of its owner; sign in"
 
 
 # --- the ways through ----------------------------------------------------------------------------------------------
@@ -592,6 +606,15 @@ def test_invalid_json_members_do_not_consume_the_challenge(
         "Invalid JSON in request body",
     )
     assert post(caller, path, request).status_code == 200
+
+
+def test_texts_with_nul_characters_are_refused(caller: httpx.Client) -> None:
+    """PostgreSQL cannot store them. The challenge stays valid for a correct request."""
+    refused = (400, "invalid_request", "A value holds a NUL character")
+    assert refusal(post(caller, "login/options", {"userName": "ann\0"})) == refused
+    request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
+    assert refusal(post(caller, "register", {**request, "transports": ["inter\0nal"]})) == refused
+    assert post(caller, "register", request).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["credentialId", "authenticatorData", "clientDataJSON", "signature", "userHandle"])

@@ -51,6 +51,14 @@ def entry_of(service: Service, correlation: str) -> dict[str, object]:
     )
 
 
+def test_the_entry_of_an_error_has_the_id_of_its_request(service: Service) -> None:
+    assert service.get("/fail", headers={"X-Request-ID": "failed-1"}).status_code == 500
+    service.wait_for_log("22012")
+    (entry,) = (item for item in map(json.loads, service.log.splitlines()) if item.get("CorrelationId") == "failed-1"
+                and item["source"] == "rowcall.database")  # fmt: skip
+    assert entry["message"] == "GET /fail public.fail: 22012: division_by_zero"
+
+
 @pytest.mark.parametrize(
     ("method", "target", "status", "level", "path", "endpoint"),
     [

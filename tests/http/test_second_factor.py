@@ -182,6 +182,15 @@ def test_the_qr_code_contains_the_enrolment_address(browser: httpx.Client, user:
     assert read_qr_code(members["qr"]) == members["uri"]
 
 
+def test_the_qr_code_of_a_user_with_a_long_name(browser: httpx.Client, user: int, database: Database) -> None:
+    database.execute(f"update account set name = repeat('ж', 5000) where user_id = {user}")
+    token = sign_in(browser, user, scheme="BearerToken").json()["accessToken"]
+    response = browser.post(f"{API}/totp", headers={"authorization": f"Bearer {token}"})
+    assert response.status_code == 200, response.text
+    members = response.json()
+    assert read_qr_code(members["qr"]) == members["uri"]
+
+
 def read_qr_code(svg: str) -> str:
     """Decode a QR code that is a path of horizontal lines, as a camera would."""
     scale = 8
@@ -431,6 +440,14 @@ def test_callers_with_api_keys_have_no_second_factor(service: Service, browser: 
     assert browser.get("/me", headers=headers).text == "7"
     refused(browser.post("/pay", headers=headers), 401, "insufficient_user_authentication", "second factor")
     refused(browser.post(f"{API}/verify", json={"code": "123456"}, headers=headers), 400, None, "no session")
+    assert browser.get(API, headers=headers).json()["totp"] is False
+
+
+@pytest.mark.parametrize("path", ["totp", "totp/confirm", "recovery-codes", "remove", "devices/revoke"])
+def test_api_keys_cannot_change_the_second_factor(browser: httpx.Client, path: str) -> None:
+    """A stolen key could lock its owner out."""
+    response = browser.post(f"{API}/{path}", json={"code": "123456"}, headers={"x-api-key": "key-of-seven"})
+    refused(response, 403, None, "an API key cannot set up credentials")
 
 
 def test_a_cross_site_request_cannot_remove_the_second_factor(browser: httpx.Client, user: int) -> None:

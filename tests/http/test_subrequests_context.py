@@ -21,6 +21,9 @@ create function of_header() returns text language sql stable as $$ select curren
 comment on function of_header() is 'HTTP GET /of-header
 tenant from header Tenant-Id
 mcp';
+create function of_zone() returns text language sql stable as $$ select current_setting('TimeZone') $$;
+comment on function of_zone() is 'HTTP GET /of-zone
+timezone_from header X-Zone';
 create function api_key(_key text) returns table (status int, user_id text) language sql stable as
 $$ select 200, 'ann' where _key = encode(sha256('secret'), 'hex') $$;
 create function who() returns text language sql stable as $$ select current_setting('request.user_id', true) $$;
@@ -103,13 +106,13 @@ def test_calls_of_tools_have_all_headers_of_the_client(service: Service) -> None
 
 @pytest.mark.parametrize("transaction", [True, False])
 def test_headers_of_a_request_replace_those_of_its_batch(service: Service, *, transaction: bool) -> None:
-    own = {"path": "/of-header", "headers": {"tenant-id": "blue"}}
-    results = batch(service, {"path": "/of-header"}, own, transaction=transaction, **{"Tenant-Id": "red"})
-    assert results == ["red", "blue"]
+    own = {"path": "/of-zone", "headers": {"x-zone": "Asia/Tokyo"}}
+    results = batch(service, {"path": "/of-zone"}, own, transaction=transaction, **{"X-Zone": "Europe/Berlin"})
+    assert results == ["Europe/Berlin", "Asia/Tokyo"]
 
 
-@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site", "X-Forwarded-For", "Cookie"])
-def test_requests_of_a_batch_cannot_set_the_header_that_names_the_site(service: Service, name: str) -> None:
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site", "X-Forwarded-For", "Cookie", "Api-Key", "tenant-id"])
+def test_requests_of_a_batch_cannot_set_headers_that_name_site_caller_or_tenant(service: Service, name: str) -> None:
     refused = service.post("/batch", json=[{"path": "/who", "headers": {name: "same-origin"}}])
     assert (refused.status_code, refused.json()["item"]) == (400, 1)
 

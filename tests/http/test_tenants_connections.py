@@ -208,9 +208,9 @@ def test_features_stored_in_the_main_database_are_refused(service: Service) -> N
         assert f"{line} needs the main connection, where it is stored; the endpoint is left out" in service.log
     for path in ("/later", "/once", "/published"):
         assert service.post(path, headers={"x-tenant": "red"}).status_code == 404
-    item = {"path": "/where", "headers": {"X-Tenant": "red"}}
-    assert "each tenant has a connection" in problem(service.post("/batch", json=[item]), 400)["detail"]
-    apart = service.post("/batch?transaction=false", json=[item])
+    item, tenant = {"path": "/where"}, {"X-Tenant": "red"}
+    assert "each tenant has a connection" in problem(service.post("/batch", json=[item], headers=tenant), 400)["detail"]
+    apart = service.post("/batch?transaction=false", json=[item], headers=tenant)
     assert [response["status"] for response in apart.json()] == [200]
 
 

@@ -98,9 +98,9 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """Return the value of a claim; None if it is missing or null. Raises `LogoutTokenError` for an empty text, and for
-    a value that is no text."""
+    """Return the value of a claim; None if it is missing or null. Raises `LogoutTokenError` for an empty text, a text
+    with a NUL, which PostgreSQL cannot store, and a value that is no text."""
     value = claims.get(name)
-    if value is not None and (not isinstance(value, str) or not value):
+    if value is not None and (not isinstance(value, str) or not value or "\0" in value):
         raise LogoutTokenError(f"its {name} is no text")
     return value

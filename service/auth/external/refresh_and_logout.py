@@ -52,18 +52,22 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it. If the
-        command fails, or the provider fails otherwise than by refusing the token, the response is 500.
+        """Read the profile from the provider again, and renew the session with the row of the operator's command for
+        it. If the command fails, or the provider fails otherwise than by refusing the token, the response is 500.
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
-                stored one; 403 for a page of another site; 503 if too many requests to providers are in progress; and
-                the errors of `SignInResult.reach`, except `ProviderError`.
+                stored one, and for a user who acts as another one; 403 for a page of another site; 503 if too many
+                requests to providers are in progress; and the errors of `SignInResult.complete`, except
+                `ProviderError`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)
         stored = await self._stored_tokens.read(scope)
+        if user is not None and user.impersonates:
+            # The refreshed session would be that of the other user, without the real one.
+            user = None
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
             raise unauthorized_problem(self._challenge, "no token of the provider belongs to this session")
         token, identity, subject = stored.refresh, stored.identity, stored.subject
@@ -73,7 +77,7 @@ class RefreshAndLogout:
 
         try:
             profile = await self._shared.refresh_once(token, refresh_profile)
-            await self._outcome.complete(context, profile, user, None, [])
+            await self._outcome.complete(context, profile, user, None, [], anew=False)
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
             problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")

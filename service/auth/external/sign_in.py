@@ -27,6 +27,7 @@ from rowcall.service.auth.external.provider_client import ProviderClient, Provid
 from rowcall.service.auth.external.refresh_and_logout import RefreshAndLogout
 from rowcall.service.auth.external.sign_in_result import UNCACHED, SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredTokens
+from rowcall.service.identity.introspected_sessions import API_KEY
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.pipeline.fixed_route import FixedRoute, with_limit
 from rowcall.service.pipeline.services import Services
@@ -170,8 +171,8 @@ class _SignIn:
 
         Raises `Problem`: 400 for a login state that is not valid or was used before, 403 for a page of another site,
         503 if it cannot be determined whether the login state was used before or if too many requests to providers are
-        in progress, and the errors of `read_body` (413 for a body that is too large) and those of `SignInResult.reach`,
-        except `ProviderError`.
+        in progress, and the errors of `read_body` (413 for a body that is too large) and those of
+        `SignInResult.complete`, except `ProviderError`.
         """
         scope = context.scope
         ended: list[str] = []
@@ -179,8 +180,9 @@ class _SignIn:
             self._outcome.refuse_foreign(scope)
             code, sent = _code_in(await read_body(scope, context.protocol, self._largest))
             user = await caller(context, self._identity)
-            if user is not None and user.impersonates:
-                # A user who impersonates another must not link identities with the other's account.
+            if user is not None and (user.impersonates or user.scheme == API_KEY):
+                # A user who impersonates another must not link identities with the other's account. An identity that an
+                # API key links would still be valid when the key has ended.
                 user = None
             login_state, state = None, sent.get("state")
             if self._needs_state(scope) or self._login_states.has(scope, state):

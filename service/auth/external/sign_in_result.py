@@ -4,9 +4,10 @@ sign-in-23)."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
-from rowcall.core.auth.claims import User
+from rowcall.core.auth.claims import User, refreshed_claims
 from rowcall.core.auth.external.options import UNTYPED, ExternalOptions, Provider
 from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row, row_json
 from rowcall.core.errors.problems import Problem
@@ -42,6 +43,7 @@ class SignInResult:
         self._options = options
         self._provider = provider
         self._login = auth.login
+        self._identity = auth.identity
         self._camel = services.options.camel_case
         self._sessions = services.auth.sessions
         self._client = client_reader(services.options.forwarding)
@@ -64,15 +66,24 @@ class SignInResult:
         return f"{client.scheme}://{client.host or scope.authority or scope.headers.get('host') or ''}"
 
     async def complete(
-        self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
+        self,
+        context: RequestContext,
+        profile: Profile,
+        user: User | None,
+        analytics: str | None,
+        cookies: list[str],
+        *,
+        anew: bool = True,
     ) -> None:
         """Run the operator's command with the profile, sign in the user of its row, and send the response. If the
         status of the row is not 200, status and body of the row are the response, and no user is signed in.
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
-        client as JSON, or None. Raises `ProviderError` if the command failed; `Problem`: 401 if it finds no user or
-        refuses the sign-in, the status of the row if that is 400 or above and the row has no body, 500 if the row
-        cannot be used, 503 without a database, and the errors of `CredentialIssuer.sign_in`.
+        client as JSON, or None. anew: the user has signed in at the provider; otherwise, the session of `user` is
+        refreshed, whose time of the sign-in and proved second factor the new one has. Raises `ProviderError` if the
+        command failed; `Problem`: 401 if it finds no user or refuses the sign-in, the status of the row if that is 400
+        or above and the row has no body, 500 if the row cannot be used, 503 without a database, and the errors of
+        `CredentialIssuer.sign_in`.
         """
         row, cells = await self._row(context, profile, user, analytics)
         if row.status != 200:
@@ -85,14 +96,16 @@ class SignInResult:
         body = None if row.body is None else (self._login.content_type, row.body.encode())
         if body is None and self._login.serialize:
             body = "application/json", f"[{row_json(cells, self._login, camel=self._camel)}]".encode()
-        self._issuer.sign_in(context, row, [("set-cookie", cookie) for cookie in cookies], body)
+        if not anew and user is not None:
+            row = replace(row, claims=refreshed_claims(row.claims, user, self._identity))
+        self._issuer.sign_in(context, row, [("set-cookie", cookie) for cookie in cookies], body, anew=anew)
 
     async def _row(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None
     ) -> tuple[LoginRow, list[Any]]:
         """Run the operator's command. Return the login row, and its cells. Raises `ProviderError` if it fails, and
         `Problem`: 401 if it finds no user or refuses the sign-in, 500 if its row cannot be used, 503 if the database
-        cannot be reached. analytics: as for `reach`.
+        cannot be reached. analytics: as for `complete`.
         """
         claims = None if user is None else user.json.decode()
         values = [self._provider.key, profile.email, profile.name, profile.info, analytics, claims]

@@ -16,6 +16,7 @@ from rowcall.core.auth.passkeys import PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.service.auth.passkeys.requests import invalid
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
@@ -55,13 +56,15 @@ class PasskeyCommand:
 
     async def run(self, transaction: Transaction, *values: bytes | str | None) -> Row | None:
         """Run the command and return its first row, or None if it returns no row. Raises `Problem` if the command
-        fails.
+        fails, and 400 for a text of the client with a NUL, which PostgreSQL cannot store.
 
         values: for `$1` and following, in the text format of PostgreSQL; None is NULL, as are missing ones. Values that
         the command does not use are ignored.
         """
         used_values = [values[number - 1] if number <= len(values) else None for number in self.takes]
         encoded = [value.encode() if isinstance(value, str) else value for value in used_values]
+        if any(value is not None and b"\0" in value for value in encoded):
+            raise invalid("A value holds a NUL character")
         execution = await transaction.run(self._call, encoded)
         rows: Sequence[Sequence[list[Any]]] = orjson.loads(execution.body) if execution.body else []
         return Row([Cell(*cell) for cell in rows[0]]) if rows else None

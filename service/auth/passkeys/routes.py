@@ -8,7 +8,7 @@ from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem
-from rowcall.service.auth.access import impersonation_refusal
+from rowcall.service.auth.access import impersonation_refusal, refuse_api_key
 from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.passkeys.challenge_store import ChallengeStore, HostChallengeStore
 from rowcall.service.auth.passkeys.commands import Transactions
@@ -54,7 +54,8 @@ _ADDING = Access(impersonation=Impersonation.REFUSED)
 
 
 def _only_users(services: Services) -> Step:
-    """Return a step that raises `Problem`: 401 for anonymous callers, 403 for users who impersonate."""
+    """Return a step that raises `Problem`: 401 for anonymous callers, 403 for users who impersonate and for callers
+    with API keys."""
     challenge = services.options.auth.schemes.challenge
 
     def authorize(context: RequestContext) -> None:
@@ -67,5 +68,6 @@ def _only_users(services: Services) -> Step:
             )
         if context.user.impersonates:
             raise impersonation_refusal()
+        refuse_api_key(context.user)
 
     return authorize

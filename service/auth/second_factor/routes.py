@@ -19,7 +19,7 @@ from rowcall.core.auth.options import SecondFactorOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem, unauthorized_problem
-from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
+from rowcall.service.auth.access import impersonation_refusal, refuse_api_key, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
 from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
@@ -58,9 +58,9 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 class _Endpoints:
     """The steps of the endpoints of the second factor. All raise `Problem`: 400 for an invalid body, 401 for anonymous
-    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id, 413 for
-    a body that is too large. Steps that check a code also raise the errors of `FactorStore`; `verify` also raises 400
-    for callers without a session, and 401 for a token that is not valid."""
+    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id, and for
+    changes with an API key, 413 for a body that is too large. Steps that check a code also raise the errors of
+    `FactorStore`; `verify` also raises 400 for callers without a session, and 401 for a token that is not valid."""
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         auth = services.options.auth
@@ -127,6 +127,7 @@ class _Endpoints:
         """Stop remembering the device that the member `id` of the body names; without it, all devices. Respond with
         their number."""
         subject = self._subject(context)
+        refuse_api_key(context.user)
         device_id = (await self._content(context)).get("id")
         if device_id is not None and not (isinstance(device_id, str) and _UUID.fullmatch(device_id)):
             raise _invalid("id is not the id of a device")
@@ -173,13 +174,15 @@ class _Endpoints:
         changes: the request changes the second factor; the options may require a recent sign-in for it.
 
         Raises: Problem: 401 for anonymous callers and old sign-ins, 403 for users who act as another user or have no
-        id.
+        id, and for changes with an API key.
         """
         user: User | None = context.user
         if user is None:
             raise unauthorized_problem(self._challenge, "the second factor is for signed-in users")
         if user.impersonates:
             raise impersonation_refusal()
+        if changes:
+            refuse_api_key(user)
         within = self._options.enrol_within
         if changes and within is not None and time.time() - signed_in_at(user) > within:
             raise sign_in_again(within)

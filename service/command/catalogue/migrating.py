@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from rowcall.core.config.sections.migrations import Migrations
 from rowcall.core.sqlfile.splitting import split
@@ -45,6 +46,11 @@ comment on table rowcall.migration is 'Migrations that `rowcall --migrate` has r
 """
 _OWN_ROLE = "reset role; reset session authorization"
 """Statement that runs after each migration: a migration may act as another role, and the next one must not."""
+_CLEAN_SESSION = """
+reset all; discard temp; discard sequences; deallocate all; unlisten *; set statement_timeout = 0
+"""
+"""Statements that run between migrations: what one has set or created for its session must not reach the next one,
+which may run by itself in another database. The lock stays, unlike with DISCARD ALL."""
 PENDING = 3
 """Exit code of `--check` if there are migrations to run."""
 
@@ -135,6 +141,8 @@ async def _migrate(connector: Connector, migrations: Sequence[Migration], *, che
     try:
         async with await connector.open_plain() as connection:
             await connection.set_autocommit(True)
+            # `_CLEAN_SESSION` deallocates prepared statements.
+            connection.prepare_threshold = None
             await connection.execute("set statement_timeout = 0")
             if not check:
                 # Of several services that start at the same time, one runs them; the others wait.
@@ -195,6 +203,8 @@ async def _run(connection: psycopg.AsyncConnection[Any], migration: Migration) -
         if migration.runs_alone:
             for statement in split(migration.sql).statements:
                 await connection.execute(statement.text.encode())
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                raise StartupError(f"{migration.name}: it leaves a transaction open, which is rolled back; end it")
             await connection.execute(_OWN_ROLE)
             await connection.execute(record, [*values, time.monotonic() - began])
         else:
@@ -204,9 +214,7 @@ async def _run(connection: psycopg.AsyncConnection[Any], migration: Migration) -
                 await connection.execute(record, [*values, time.monotonic() - began])
     except psycopg.Error as error:
         raise StartupError(f"{migration.name}: {_format_error(error, migration)}") from None
-    # What a migration sets for its session must not reach the next one.
-    await connection.execute("reset all")
-    await connection.execute("set statement_timeout = 0")
+    await connection.execute(_CLEAN_SESSION)
     print(f"{migration.name} ({time.monotonic() - began:.2f} s)")
 
 

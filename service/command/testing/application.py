@@ -52,8 +52,8 @@ SCHEME = "test"
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
     """Return the options for tests: without cached responses, which could come from other tests, and without features
-    that tests cannot use, such as antiforgery tokens, static files, health and metrics. store: folder of the shared
-    state."""
+    that tests cannot use, such as antiforgery tokens, static files, health and metrics. Requests of tests are no calls
+    for the audit trail, whose command would commit them. store: folder of the shared state."""
     return replace(
         options,
         store=store,
@@ -67,6 +67,7 @@ def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
         health=None,
         # No address serves the metrics of a test run.
         metrics=None,
+        audit_trail=None,
     )
 
 

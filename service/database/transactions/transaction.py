@@ -31,6 +31,7 @@ from rowcall.service.database.statements import settings_statement, statement_fo
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.redaction import hide_values
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.request_context.trace import log_extra
 
 log = logging.getLogger("rowcall.database")
 
@@ -335,7 +336,8 @@ class Transaction:
         problem = call.policy.problem(DatabaseError(error.sqlstate, message, column=error.column))
         text = message.replace("\n", "\\n")
         if not quiet:
-            log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, text)
+            extra = log_extra(self._context.protocol)
+            log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, text, extra=extra)
         problem.logged = True
         return problem
 

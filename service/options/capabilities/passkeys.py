@@ -36,7 +36,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
     options = settings.read_enabled(PasskeyOptions)
     if options is None:
         return None
-    if not schemes:
+    if not schemes.signs_in:
         log.warning(
             "%sEnabled is true, and no authentication scheme is enabled: sign-in with a passkey needs "
             "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth",

@@ -47,7 +47,8 @@ _BETWEEN = 0.25
 @dataclass(frozen=True, slots=True)
 class OperatorView:
     """The parts of the supervisor that operators see. folder: the shared state of the host. keys: the key ring. urls:
-    of the public listeners.
+    of the public listeners. source_connector: returns the connector of the database where routines were found, by
+    `Endpoint.catalogue_connection`.
     """
 
     settings: Settings
@@ -56,6 +57,7 @@ class OperatorView:
     workers: Workers
     questions: Questions
     connector: Connector
+    source_connector: Callable[[str | None], Connector]
     events: EventRouting
     keys: Callable[[], KeyRing]
     urls: Callable[[], Sequence[str]]
@@ -165,6 +167,7 @@ class OperatorServers:
             lambda: shown.workers.pids,
             lambda: shown.workers.snapshot,
             shown.connector,
+            shown.source_connector,
             current_log().keep_recent(),
             asyncio.get_running_loop(),
             shown.keys,

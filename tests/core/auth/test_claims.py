@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, group_claims
+from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, group_claims, refreshed_claims
 from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.text.array_literal import elements, literal
 
@@ -118,3 +118,24 @@ def test_access_does_not_lower_claims() -> None:
 
 def test_access_with_an_empty_identity() -> None:
     assert not RequiredRoles(["", "user:", "name:"]).admits(user(("user_id", ""), ("user_roles", "")))
+
+
+@pytest.mark.parametrize(
+    ("former", "expected"),
+    [
+        ([("user_id", "41")], [("user_id", "41"), ("amr", "pwd")]),
+        ([("user_id", "41"), ("auth_time", "7")], [("user_id", "41"), ("amr", "pwd"), ("auth_time", "7")]),
+        ([("user_id", "41"), ("amr", "otp")], [("user_id", "41"), ("amr", "pwd")]),
+        (
+            [("user_id", "41"), ("amr", "otp"), ("amr", "mfa"), ("depot", "1")],
+            [("user_id", "41"), ("amr", "otp"), ("amr", "mfa")],
+        ),
+        ([("user_id", "42"), ("auth_time", "7"), ("amr", "mfa")], [("user_id", "41"), ("amr", "pwd")]),
+    ],
+    ids=["nothing", "time", "one factor", "two factors", "another user"],
+)
+def test_refreshed_session_retains_how_and_when_its_user_signed_in(
+    former: list[tuple[str, str]], expected: list[tuple[str, str]]
+) -> None:
+    claims = (("user_id", "41"), ("auth_time", "99"), ("amr", "pwd"))
+    assert refreshed_claims(claims, user(*former), IDENTITY) == tuple(expected)

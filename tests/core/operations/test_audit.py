@@ -24,6 +24,15 @@ ROLE = Role("clerk")
 PLAIN = Definer(1, "f()", "boss", False, None, False)
 
 
+def test_oids_of_other_databases_name_other_routines() -> None:
+    named = endpoint(oid=1)
+    facts = DatabaseFacts(ROLE, (PLAIN,), source="Reports")
+    (finding,) = database_findings(facts, [named])
+    assert (finding.severity.value, finding.about) == ("medium", "f() (connection Reports)")
+    (finding,) = database_findings(facts, [replace(named, catalogue_connection="Reports")])
+    assert finding.severity.value == "high"
+
+
 def found(constraints: DatabaseFacts) -> list[tuple[str, str]]:
     return [(item.severity.value, item.code) for item in database_findings(constraints, ())]
 

@@ -117,6 +117,30 @@ def test_a_file_can_run_without_a_transaction(own_database: Database, tmp_path: 
     assert own_database.value("select to_regclass('shelf_id')") == "shelf_id"
 
 
+def test_what_a_migration_leaves_in_its_session_does_not_reach_the_next_one(
+    own_database: Database, tmp_path: Path
+) -> None:
+    write(
+        tmp_path,
+        **{
+            "1__a": "create table item (id int); prepare q as select 1; set search_path to pg_catalog;",
+            "2__b": "create temp table item (id int); insert into item values (1);",
+            "3__c": "prepare q as select 1; create temp table other (id int); insert into item values (2);",
+        },
+    )
+    code, text = migrate(tmp_path, own_database)
+    assert code == 0, text
+    assert own_database.fetch("select id from public.item") == [(2,)]
+
+
+def test_a_transaction_that_stays_open_is_an_error(own_database: Database, tmp_path: Path) -> None:
+    write(tmp_path, **{"1__a": "-- no transaction\nbegin;\ncreate table item (id int);\n"})
+    fails(tmp_path, own_database, "1-a.sql: it leaves a transaction open, which is rolled back; end it")
+    assert own_database.value("select to_regclass('item')") is None
+    write(tmp_path, **{"1__a": "-- no transaction\nbegin;\ncreate table item (id int);\ncommit;\n"})
+    assert migrate(tmp_path, own_database)[0] == 0
+
+
 def test_several_at_the_same_time_run_each_migration_once(own_database: Database, tmp_path: Path) -> None:
     slow = "create table slow (id int);\nselect pg_sleep(0.3);\ninsert into slow values (1);"
     write(tmp_path, **{"1__slow": slow})

@@ -275,6 +275,13 @@ HTTP/1.1 201
 far away
 */
 """,
+    "failed_commit": """begin;
+create temp table pair (id int unique deferrable initially deferred);
+insert into pair values (1), (1);
+commit;
+/* EXPECT ERROR 23505 pair */
+select to_regclass('pair') is null, 'the transaction has ended';
+""",
     "expectations": """begin;
 select * from bed order by id;
 /* EXPECT ROWS
@@ -456,6 +463,7 @@ def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcom
         "--TestRunner:PerTestTimeout=soon", "--TestRunner:Filtr=x", "--TestRunner:Steps:idle:Enabled=true",
         "--TestRunner:LcovOutput=coverage.info", "--TestRunner:CoberturaOutput=coverage.xml",
         "--TestRunner:Steps:shell:Command=true", "--TestRunner:Steps:shell:ConnectionName=nope",
+        "--Service:AuditTrail:Enabled=true", "--Service:AuditTrail:Command=insert into stored values ($1)",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.service.log.entry import Entry
 from rowcall.service.log.postgres import PostgresSink, parameter_count
-from rowcall.service.log.sinks import SinkThread
+from rowcall.service.log.sinks import LostEntriesError, SinkThread
 from rowcall.service.startup_error import StartupError
 from tests.harness.database import Database, create_database
 from tests.harness.postgres import PostgresServer
@@ -73,8 +73,9 @@ def test_a_timestamp_without_zone_gets_utc(prepared: Database) -> None:
 def test_a_refused_entry_does_not_prevent_others(prepared: Database) -> None:
     prepared.execute("alter table logged add check (message <> 'bad')")
     sink = sink_on(prepared)
-    with pytest.raises(psycopg.errors.CheckViolation):
+    with pytest.raises(LostEntriesError, match="violates check constraint") as caught:
         sink.write([entry("one"), entry("bad"), entry("two")])
+    assert caught.value.count == 1
     sink.close()
     assert stored(prepared) == ["one", "two"]
 
@@ -93,7 +94,7 @@ end $$;
 create trigger lose before insert on logged for each row execute function lose();
 """)
     sink = sink_on(prepared)
-    with pytest.raises(psycopg.errors.CheckViolation):
+    with pytest.raises(LostEntriesError, match="violates check constraint"):
         sink.write([entry("one"), entry("bad"), entry("lose"), entry("two")])
     sink.close()
     assert stored(prepared) == ["one", "lose", "two"]
@@ -130,6 +131,19 @@ def test_entries_refused_by_the_command_are_reported_in_other_sinks(prepared: Da
     wait_until(result.is_set, "the trouble is reported")
     thread.close()
     assert "procedure no_such_procedure(unknown) does not exist" in text[0]
+
+
+def test_only_refused_entries_are_counted_as_lost(prepared: Database) -> None:
+    prepared.execute("alter table logged add check (message <> 'bad')")
+    messages: list[str] = []
+    thread = SinkThread(sink_on(prepared), 0, messages.append)
+    thread.submit([entry("one"), entry("bad"), entry("two")])
+    assert thread.flush(30)
+    thread.submit([entry("three")])
+    assert thread.flush(30)
+    thread.close()
+    assert stored(prepared) == ["one", "two", "three"]
+    assert messages[1:] == ["the log sink PostgreSQL has lost 1 entries"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from tests.http.members import SECRET
 COOKIES = {"Auth:CookieAuth": "true"}
 TOKENS = {"Auth:BearerTokenAuth": "true"}
 JWT = {"Auth:JwtAuth": "true", "Auth:JwtSecret": SECRET}
+KEYS = {"Auth:ApiKey:Enabled": "true"}
+GITHUB = {f"Auth:External:{key}": "true" for key in ("Enabled", "GitHub:Enabled", "GitHub:ClientId")}
 SECOND = "Auth:SecondFactor:"
 OPTIONS = "Service:AuthenticationOptions:"
 BASIC = {OPTIONS + "BasicAuth:Enabled": "true", OPTIONS + "BasicAuth:SslRequirement": "Ignore"}
@@ -50,6 +52,10 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
         ),
         ({OPTIONS + "StatusColumnName": "Body"}, "cannot mean two things"),
         ({SECOND + "Enabled": "true"}, "Auth:SecondFactor:Enabled needs a scheme to sign in with"),
+        (
+            {**KEYS, SECOND + "Enabled": "true"},
+            "Auth:SecondFactor:Enabled needs a scheme to sign in with",
+        ),
         (
             {**COOKIES, SECOND + "Enabled": "true", SECOND + "Path": "second"},
             "Auth:SecondFactor:Path: 'second' is no path",
@@ -99,6 +105,10 @@ def test_an_invalid_clock_skew_of_the_main_scheme_is_the_default(text: str, seco
             ],
         ),
         ({"Auth:Schemes:b:Type": "Cookies"}, ["Auth:Schemes:b is not offered"]),
+        (
+            {**KEYS, **GITHUB},
+            ["Auth:External:Enabled is true, and Auth:CookieAuth, Auth:BearerTokenAuth and Auth:JwtAuth"],
+        ),
         ({"Auth:Schemes:b:Type": "Cookies", "Auth:Schemes:b:Enabled": "false"}, []),
         ({**JWT, "Auth:JwtValidateLifetime": "false"}, ["Auth:JwtValidateLifetime is false: tokens of the scheme"]),
         (
