@@ -28,8 +28,8 @@ class Source(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class InjectedParameter:
-    """An injected parameter and the source of its value. index: of the parameter. claim: type of the claim; empty for
-    other sources."""
+    """An injected parameter and the source of its value. index: of the parameter among those of the endpoint. claim:
+    name of the claim, such as `user_id`; empty for other sources."""
 
     index: int
     parameter: EndpointParameter
@@ -56,8 +56,8 @@ def claim_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Injecte
 
 
 def _injection_of(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
-    """Return the injection of a parameter whose name the mapping has; None: it is not injected. index: of the
-    parameter."""
+    """Return the injection of a parameter; None: the mapping does not have its name, so it is not injected. index: of
+    the parameter."""
     name = parameter.db_name
     if mapping.address_parameter is not None and name.lower() == mapping.address_parameter.lower():
         return InjectedParameter(index, parameter, Source.ADDRESS)
@@ -107,8 +107,11 @@ def filled_parameters(endpoint: Endpoint, mapping: LoginOptions) -> frozenset[in
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    """Return whether the parameter has the name for headers, is optional, does not filter or write a column of a table,
-    and is none that the service has added, whose name may be the empty one by which headers are switched off."""
+    """Return whether the parameter receives the request headers: it has the configured name, is optional, does not
+    filter or write a column of a table, and is no value of a query over the result (`of_query`).
+
+    The name of an `of_query` parameter may be empty; an empty configured name means that no parameter gets the headers.
+    """
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
@@ -138,9 +141,12 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
 
 
 def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
-    """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
-    parameter fills are optional and ignored. The one that gets the body, or what no other parameter gets of it, is not
-    among them, because no key of a request is its name."""
+    """Return the parameters whose names in a request select an overload. Those that are set by parameter injection, or
+    with the hash of another parameter, are marked as optional and ignored.
+
+    The parameter that receives the whole body, or the keys of the body without a parameter of their own, is left out,
+    because no request contains its name.
+    """
     claims = {item.index for item in injected_parameters(endpoint, mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
     bound = binding_parameters(with_injected(endpoint, claims | hashes))
@@ -149,10 +155,11 @@ def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[E
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:
-    """Yield diagnostics for parameters that cannot be injected (sign-in-5, passkeys-3), for logins without named
-    columns, and for hashes of unknown parameters. Such endpoints are left out."""
+    """Yield a diagnostic for each reason to leave the endpoint out: a parameter to inject has a type that cannot
+    receive the text (sign-in-5, passkeys-3), a login does not return named columns, or a name in `parameter_hash` is
+    that of no parameter. mapping: names the parameters to inject."""
     identity = endpoint.routine.identity
-    for injected in (*injected_parameters(endpoint, mapping), *_composites(endpoint, mapping)):
+    for injected in (*injected_parameters(endpoint, mapping), *_composite_injections(endpoint, mapping)):
         parameter = injected.parameter
         whole = parameter.composite
         if whole is not None or (injected.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL):
@@ -174,10 +181,13 @@ def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[
         yield Diagnostic(identity, None, f"{message}, so a plain password could reach SQL; it is left out", left_out=1)
 
 
-def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedParameter]:
-    """Yield an injection for each composite parameter that has the name of an injected parameter: for its first field;
-    none without the option `user_parameters`. Such endpoints are left out, because clients could supply the value to
-    inject."""
+def _composite_injections(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedParameter]:
+    """Yield an injection for each composite parameter whose name the mapping has, with the first field of the composite
+    as its parameter; none without the option `user_parameters`.
+
+    A composite cannot be injected, and clients could supply its fields. So `identity_diagnostics` leaves out an
+    endpoint for which this yields something.
+    """
     if endpoint.options.user_parameters:
         first_attributes = {item.position: (index, item) for index, item in reversed([*enumerate(endpoint.parameters)])}
         composites = (candidate for candidate in first_attributes.values() if candidate[1].attribute is not None)

@@ -166,17 +166,18 @@ class Settings:
         return BOOLEANS[value.casefold()]
 
     def integer(self, path: str) -> int:
-        """Return a whole number within the bounds of the key. Raises ConfigError if neither a value nor a default is
-        set."""
+        """Return a whole number. Raises ConfigError for any other text, for a number outside the bounds of the key, and
+        if neither a value nor a default is set."""
         value = self.integer_or_none(path)
         if value is None:
             raise self._error(path, "a number is needed")
         return value
 
     def integer_or_none(self, path: str) -> int | None:
-        """Return a whole number within the bounds of the key. An absent key and an unset `{NAME}` give the default.
+        """Return a whole number. Raises ConfigError for any other text, and for a number outside the bounds of the key.
 
-        Null and empty text give None if the key is nullable, else the default. None: there is no default either.
+        An absent key and an unset `{NAME}` give the default. Null and empty text give None if the key is nullable, else
+        the default. Without a default, all of these give None.
         """
         key = _key_of_type(path, KeyType.INT)
         value = self._text_at(path)
@@ -210,8 +211,10 @@ class Settings:
         return value
 
     def seconds_or_none(self, path: str) -> float | None:
-        """Return a duration in seconds (comments-29). Null and empty text give None if the key is nullable, else the
-        default. None: there is no default either.
+        """Return a duration in seconds (comments-29).
+
+        An absent key and an unset `{NAME}` give the default. Null and empty text give None if the key is nullable, else
+        the default. Without a default, all of these give None.
         """
         key = _key_of_type(path, KeyType.INTERVAL)
         value = self._text_at(path)
@@ -223,8 +226,8 @@ class Settings:
         return seconds
 
     def choice(self, path: str) -> str:
-        """Return one of the key's choices in its canonical spelling. Raises ConfigError if neither a value nor a
-        default is set."""
+        """Return one of the key's choices in its canonical spelling. Raises ConfigError for a value that is none of
+        them, and if neither a value nor a default is set."""
         value = self.choice_or_none(path)
         if value is None:
             raise self._error(path, f"a value is needed; allowed: {key_at(path).allowed}")
@@ -232,7 +235,7 @@ class Settings:
 
     def choice_or_none(self, path: str) -> str | None:
         """Return one of the key's choices in its canonical spelling, or None if neither a value nor a default is
-        set.
+        set. Raises ConfigError for a value that is none of them.
         """
         key = _key_of_type(path, KeyType.CHOICE)
         value = self._text_at(path)

@@ -106,7 +106,8 @@ class Forwarding:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Address, scheme and host with which a client has sent its request."""
+    """The client of a request: from the forwarded headers that trusted proxies have written, else from the
+    connection."""
 
     address: str | None
     """None: unknown, as on a Unix socket."""
@@ -136,8 +137,11 @@ def parse_address(text: str) -> Address | None:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Return the text under which an address is counted: for IPv6 its network, such as `2001:db8::/64`, in which a
-    customer can choose any address. A text that is no address is returned unchanged."""
+    """Return the key by which requests or failures of an address are counted: an IPv4 address itself; for IPv6 its
+    network of `NETWORK_BITS`, such as `2001:db8::/64`, because a customer can choose any address in it.
+
+    address: as `parse_address` reads it; a port is removed. A text that is no address is returned unchanged.
+    """
     parsed = parse_address(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((parsed, NETWORK_BITS), strict=False))

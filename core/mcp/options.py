@@ -15,7 +15,8 @@ ACTIONS = ("list", "insert", "update", "delete")
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """Options of tools. claims: names the parameters that the service injects, which are no arguments of tools."""
+    """Options of tools. claims: sign-in options, which contain the names of the parameters that the service injects;
+    these parameters are no arguments of tools."""
 
     suffix: str | None = None
     """Text that is appended to each description."""

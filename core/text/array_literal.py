@@ -21,9 +21,9 @@ class ArrayShapeError(ValueError):
 def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
     """Return the array literal of `items`.
 
-    items: if there is no element in any dimension, the result is `{}`. quoted: every element is put in quotes, which is
-    needed unless all elements are like numbers. delimiter: character between elements. Raises `ArrayShapeError` if the
-    lists are not rectangular or nested deeper than PostgreSQL allows.
+    items: if there is no element in any dimension, the result is `{}`. quoted: every element except NULL is put in
+    quotes, which is needed unless all elements are like numbers. delimiter: character between elements. Raises
+    `ArrayShapeError` if the lists are not rectangular or nested deeper than PostgreSQL allows.
     """
     if not _check_shape(items):
         return "{}"

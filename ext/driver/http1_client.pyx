@@ -91,7 +91,8 @@ cdef class ReceivedBody:
 
 
 cdef class BasicHttp1Connection:
-    """Base of the client's connections: sends one request at a time, and parses simple responses.
+    """Base of the client's connections, which have one request at a time. Subclasses send it; this class parses its
+    response if that is simple: the whole head arrives in one piece, and a Content-Length announces the body.
 
     Subclasses have `_handle_data(data)`, for data of responses that are not simple, and `_close()`, which is called if
     the connection must not be used again. on_free: called with the connection when it can take another request. time:
@@ -135,9 +136,8 @@ cdef class BasicHttp1Connection:
         self._handle_data(data)
 
     cdef bint _take_plain(self, bytes data) except -1:
-        """Parse a simple response, whose first bytes are `data`: the whole head, and perhaps bytes of the body.
-
-        Return False for any other response, without having changed anything.
+        """Parse the first bytes of a response: the whole head, and perhaps bytes of the body. Return whether the
+        response is simple (`plain_head` parses its head); if it is not, nothing has changed.
         """
         cdef ReceivedBody answer = self._answer
         cdef Py_ssize_t length, begin, here

@@ -55,7 +55,7 @@ cdef class Codecs:
     def define_domain(self, oid: int, base_oid: int) -> None:
         """Define a domain. Over an array or a composite, it is rendered like its base type everywhere. Over any other
         type, it is rendered like its base type as a column, and as text inside arrays and composites (rendering-28);
-        but timestamps are rendered in the form of JSON everywhere."""
+        but timestamps have the form of `to_json` everywhere, with `T` between date and time."""
         self._define(oid, ("domain", base_oid))
 
     def define_composite(self, oid: int, fields: list[tuple[bytes, int]]) -> None:

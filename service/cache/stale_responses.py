@@ -51,8 +51,8 @@ class StaleResponses:
         computation of another request, for which this one waits, fails with a status from `FAILED` on, and the options
         allow that (stale-if-error). `take` gets all other results.
 
-        key_for: returns the key of a request. time_limit: seconds that a request may wait for the computation of
-        another one; 0: no limit.
+        key_for: returns the key of a request; None: it has none, and `take` gets `NOT_SHARED`. time_limit:
+        seconds that a request may wait for the computation of another one; 0: no limit.
         """
 
         def take_any(context: RequestContext, stale: StaleLookupResult) -> None:
@@ -93,8 +93,8 @@ class StaleResponses:
         return tuple(self._wrap_step(step) for step in run) if self._stale.error else run
 
     def _wrap_step(self, step: Step) -> Step:
-        """Wrap one of the steps that the lookup enters: if it raises a `Problem`, `_fall_back` sends the last response
-        in place of it, or raises it. If the response was sent, no further step of these runs."""
+        """Return a step that runs `step`. If `step` raises a `Problem`, `_fall_back` sends the last response instead,
+        and the remaining steps that compute the response are left out; or it raises the problem again."""
 
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
             try:
@@ -127,9 +127,12 @@ class StaleResponses:
     async def _fallback_entry(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
-        """Return the last response, to send it in place of the problem, which is logged then unless it is already.
-        None: the problem is no server error, the options do not allow it, or `last` finds none. last: called with
-        `key`, if that is passed, and the options of stale responses; returns the response, or an awaitable of it."""
+        """Return the last response, which is sent instead of the problem, and log the problem unless it is logged
+        already. None: the problem is no server error, the options do not allow stale responses after errors, or there
+        is no last response.
+
+        last: called with `key`, if that is passed, and the options of stale responses; returns the last response or
+        None, or an awaitable of either."""
         if problem.status < FAILED or not self._stale.error:
             return None
         result = last(*key, self._stale)

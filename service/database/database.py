@@ -125,11 +125,11 @@ class Database:
             log.debug("cannot connect yet: %s", str(error).strip())
             self.unreached = " ".join(str(error).split())
 
-    def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """Set the receiver of notices. whose: the receiver also gets the request context, or the protocol, of the
-        request to which a notice belongs.
+    def set_notice_handler(self, handler: NoticeHandler, *, identify_requests: bool = False) -> None:
+        """Set the function that is called with each notice. identify_requests: it also gets the request context, or the
+        protocol, of the request to which the notice belongs.
         """
-        self._alone.identifies_requests = handler if whose else None
+        self._alone.identifies_requests = handler if identify_requests else None
         for pool in self._pools:
             pool.on_notice = handler
 

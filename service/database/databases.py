@@ -17,11 +17,11 @@ MOST_PIPELINED = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach one database besides the main one.
+class DatabaseAccess:
+    """Address and options of one database besides the main one.
 
-    name: of its connection, for the log and metrics. routable: endpoints may run there. source: its catalogue is read
-    for routines.
+    name: of its connection, for the log and metrics. target: server, database and credentials. routable: endpoints may
+    run there. source: its catalogue is read for routines.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _with_pipelined_share(options: DatabaseOptions) -> DatabaseOptions:
 class Databases:
     """The open databases: `main` always, others once an endpoint of the schema snapshot uses them."""
 
-    def __init__(self, main: Database, others: Mapping[str, Access], replicas: Iterable[Database] = ()) -> None:
+    def __init__(self, main: Database, others: Mapping[str, DatabaseAccess], replicas: Iterable[Database] = ()) -> None:
         """others: by case-folded name. replicas: of the main database. Must be created in the running event loop."""
         self.main = main
         main.replicas = tuple(replicas)
@@ -56,7 +56,7 @@ class Databases:
         self._others: dict[str, Database] = {}
         self._starting = Background()
         self._on_notice: NoticeHandler | None = None
-        self._identifies_requests = False
+        self._identify_requests = False
         self._on_stale: Callable[[], None] | None = None
 
     def __iter__(self) -> Iterator[Database]:
@@ -70,16 +70,18 @@ class Databases:
         for key, database in self._others.items():
             yield self._access[key].name, database
 
-    def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """Set the receiver of notices for all databases. whose: as for `Database.set_notice_handler`."""
+    def set_notice_handler(self, handler: NoticeHandler, *, identify_requests: bool = False) -> None:
+        """Set the function that is called with each notice, for the open databases and those that are opened later.
+        identify_requests: as for `Database.set_notice_handler`.
+        """
         self._on_notice = handler
-        self._identifies_requests = whose
+        self._identify_requests = identify_requests
         for database in self:
-            database.set_notice_handler(handler, whose=whose)
+            database.set_notice_handler(handler, identify_requests=identify_requests)
 
     def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
-        """Set the function to call for stale statements. It is set only for databases whose catalogue is read, because
-        only there another reading can help. callback: None: it is removed.
+        """Set the function that requests another reading of the catalogue (`Database.on_stale`), for the main database
+        and for others whose catalogue is read, also those that are opened later. callback: None: it is removed.
         """
         self._on_stale = callback
         self.main.on_stale = callback
@@ -100,7 +102,8 @@ class Databases:
         Its pipelined connections are taken from the number of dedicated ones, so that this number is the maximum.
         """
         if name not in self._access:
-            self._access = {**self._access, name: Access(name, target, _with_pipelined_share(options), routable=False)}
+            access = DatabaseAccess(name, target, _with_pipelined_share(options), routable=False)
+            self._access = {**self._access, name: access}
         return self.get_or_open(name)
 
     def get_or_open(self, key: str) -> Database:
@@ -113,7 +116,7 @@ class Databases:
         access = self._access[key]
         database = self._others[key] = Database(access.target, access.options)
         if self._on_notice is not None:
-            database.set_notice_handler(self._on_notice, whose=self._identifies_requests)
+            database.set_notice_handler(self._on_notice, identify_requests=self._identify_requests)
         database.on_stale = self._on_stale if access.source else None
         self._starting.start(database.start())
         return database

@@ -49,10 +49,14 @@ class _Session:
 
 
 class OrphanedSessions:
-    """The orphaned sessions of one database."""
+    """The sessions of one database whose connections were closed because the server stopped responding. Each one counts
+    for its pool until the server has ended it.
+    """
 
     def __init__(self, connector: Connector, start: Callable[..., None]) -> None:
-        """start: runs a coroutine in the background."""
+        """connector: opens the maintenance connections that end the sessions. start: runs a coroutine in the
+        background.
+        """
         self._connector = connector
         self._start = start
         self._sessions: list[_Session] = []

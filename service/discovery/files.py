@@ -82,8 +82,10 @@ def read_text(path: str, folder: str) -> FileText | None:
 
 
 def _leads_out(path: str, folder: str) -> bool:
-    """Return whether the path is a link to a file outside the folder. Raises OSError."""
-    target = Path(path).resolve(strict=True)
+    """Return whether the file is outside the folder once all links in both paths are resolved. Raises OSError if it
+    does not exist, or if the links form a circle."""
+    # Not `Path.resolve`, which raises RuntimeError for a circle of links before Python 3.13.
+    target = Path(os.path.realpath(path, strict=True))
     return not target.is_relative_to(Path(folder).resolve())
 
 

@@ -61,7 +61,9 @@ class Counts(Protocol):
 
 
 class HostCounts:
-    """Counters that the workers of a host share. If there is no room for one, an attempt is permitted."""
+    """Counters that the workers of a host share. If there is no room for another one, some are deleted, those without
+    a delay first. If there is still no room, attempts are permitted and not counted.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -168,7 +170,10 @@ _KNOWS = "return redis.call('EXISTS', KEYS[1])"
 
 
 class RedisCounts:
-    """Counters in Redis, by its clock. If Redis is unavailable, each host counts for itself."""
+    """Counters in Redis, by its clock. While Redis is unavailable, the counters of this host are used.
+
+    address: of Redis. host: the counters of this host.
+    """
 
     def __init__(self, address: str, host: HostCounts) -> None:
         self._host = host
@@ -214,7 +219,7 @@ class RedisCounts:
 
 
 def _milliseconds(seconds: float) -> int:
-    """Return the time in whole milliseconds, at least 1."""
+    """Return the time in milliseconds, rounded down to a whole number of at least 1."""
     return max(1, int(seconds * 1000))
 
 

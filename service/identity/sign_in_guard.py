@@ -45,7 +45,7 @@ Count = Callable[[str], None]
 """Counts an outcome: `failed`, `refused` or `locked`."""
 
 
-class Signers(Protocol):
+class GuardIdentity(Protocol):
     """The attributes of `service.identity.identity.Identity` that the guard needs: keys, sessions, client address."""
 
     keys: Keys
@@ -89,7 +89,7 @@ class SignInGuard:
     async def begin(self, context: RequestContext, account: str | None, name: str) -> SignInAttempt:
         """Count an attempt to sign in and return it. It counts as a failure unless `record_success` or `withdraw` is
         called, or the request ends in an error of the service. Raises `Problem` 429 if the account or the address has
-        too many failures, and `NoKeyError`.
+        too many failures, and `NoKeyError` if the key ring has no usable key.
 
         account: as the request names it, normalized; None: only the address is counted. name: of the endpoint.
         """
@@ -146,7 +146,7 @@ class SignInGuard:
 
     def key(self, *parts: str) -> bytes:
         """Return the key of a counter: a keyed hash of what is counted, and of the account, device and network that it
-        is counted for. Raises `NoKeyError`.
+        is counted for. Raises `NoKeyError` if the key ring has no usable key.
         """
         now = time.time()
         key: Key | None = self._keys.ring.latest_active_key(now) or self._keys.ring.protecting_key(now)
@@ -192,8 +192,11 @@ class SignInGuard:
     # --- the end of a request ---------------------------------------------------------------------------------
 
     def _end(self, context: RequestContext, error: Exception | None) -> None:
-        """End the attempt of a request that has not ended it: as a failure, or not counted after an error of the
-        service. If the client has disconnected, it stays counted. error: that ended the request; None: there was none.
+        """End the attempt of a request, unless it has ended already: it failed, succeeded or was withdrawn.
+
+        If the request ended without an error, or with a `Problem` whose status is below 500, report a failure. If the
+        client has disconnected, the attempt remains counted, without a report. After any other error, withdraw the
+        attempt. error: the error with which the request ended; None: none.
         """
         attempt = self._attempts.pop(context, None)
         if attempt is None or attempt.ended:
@@ -207,8 +210,9 @@ class SignInGuard:
             task.add_done_callback(self._ending.discard)
 
 
-def guard_of(options: LockoutOptions, identity: Signers, host: HostState, count: Count) -> SignInGuard:
-    """Return the guard of this worker."""
+def guard_of(options: LockoutOptions, identity: GuardIdentity, host: HostState, count: Count) -> SignInGuard:
+    """Return a new guard, which counts in Redis if the options have one, else in the shared state of the host. count:
+    counts outcomes for the metrics."""
     on_host = HostCounts(host.environment("sign-ins", SIZE))
     counts = on_host if options.redis is None else RedisCounts(options.redis, on_host)
     return SignInGuard(options, identity.keys, identity.sessions, identity.address, counts, count)

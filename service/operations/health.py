@@ -35,7 +35,7 @@ _STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 
 
 def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of each health path."""
+    """Yield a route for each health path (health, readiness, liveness) and each method of `METHODS`."""
     database = tuple(_database(options, services))
     redis = tuple(_redis(options, services))
     # Requests are served without Redis too, so its failure does not make the host unready unless configured.
@@ -50,8 +50,8 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedR
 
 
 def _report_step(options: HealthOptions, checks: Sequence[Check]) -> Step:
-    """Return the step that runs the checks and responds with their status, cached for the configured time, if there is
-    one.
+    """Return the step that runs the checks and responds with their status. If a caching time is configured, the
+    response is cached for that time.
     """
     keep, make = options.guarded.keep, _report_maker(checks)
     return make_answer(make) if keep is None else CachedPage(keep, make, _response_format)

@@ -35,7 +35,7 @@ from rowcall.core.operations.tracing import QueryTags
 from rowcall.core.uploads.options import Folder
 from rowcall.core.webhooks.options import ReceivedWebhooks
 from rowcall.service.database.connector import ConnectionTarget
-from rowcall.service.database.databases import Access
+from rowcall.service.database.databases import DatabaseAccess
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
@@ -182,7 +182,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         target=target,
         database=database,
         others={
-            name.casefold(): Access(
+            name.casefold(): DatabaseAccess(
                 name, *_access(settings, name, info), routable=plan.routable, source=name in plan.sources
             )
             for name, info in connections.others.items()

@@ -47,7 +47,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.core.webhooks.options import DeliveryOptions
 from rowcall.service.database.connector import ConnectionTarget
-from rowcall.service.database.databases import Access
+from rowcall.service.database.databases import DatabaseAccess
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
@@ -123,7 +123,7 @@ class WorkerOptions:
 
     target: ConnectionTarget
     database: DatabaseOptions
-    others: Mapping[str, Access]
+    others: Mapping[str, DatabaseAccess]
     """Databases besides the main one, by case-folded name of their connection."""
     replicas: ReplicaOptions | None
     """Replicas of the main database."""

@@ -275,7 +275,9 @@ class _PipeReader:
         self.resume_reading()
 
     def resume_reading(self) -> None:
-        """Read the next data, as the consumer has taken what was buffered."""
+        """Begin to read from the file or pipe, or continue after a pause. The response calls this when its consumer has
+        read the buffered data. Does nothing after the end.
+        """
         if self._number < 0:
             return
         if self._is_pipe:

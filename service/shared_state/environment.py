@@ -119,33 +119,34 @@ def _map_size(size: int) -> int:
 
 
 @contextlib.contextmanager
-def agree_on_size(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
-    """Yield the size of the data in this folder, which is created if it is missing. The first process decides the size,
-    and it is the same for all.
+def agree_on_size(path: Path, size: int, memory_for: Callable[[int], int]) -> Iterator[int]:
+    """Yield how many bytes of data this folder has for all processes: `size`, or fewer if the first process finds too
+    little free memory for it (`_fit_free_memory`). The first process stores the number; later ones read it.
 
-    Other processes wait until the block has ended, so that only one prepares the data. size: requested bytes. whole:
-    function from a size to the bytes of shared memory that it takes.
+    Other processes wait until the `with` ends, so that only one prepares the data. path: the folder, created if it is
+    missing. size: requested bytes. memory_for: function from bytes of data to the bytes of shared memory that they
+    take.
     """
     path.mkdir(mode=0o700, exist_ok=True)
     with open_locked(path / "size") as file:
         result = file.read()
-        fitting = int(result) if result else _fit_free_memory(path, size, whole)
+        fitting = int(result) if result else _fit_free_memory(path, size, memory_for)
         yield fitting
         if not result:
             file.write(b"%d" % fitting)
 
 
-def _fit_free_memory(folder: Path, size: int, whole: Callable[[int], int]) -> int:
+def _fit_free_memory(folder: Path, size: int, memory_for: Callable[[int], int]) -> int:
     """Return `size`; if that takes more than half of the free memory, return as many bytes of data as fit into that
-    half, at least `LEAST`, and log a warning. folder: of the data. whole: as for `agree_on_size`.
+    half, at least `LEAST`, and log a warning. folder: of the data. memory_for: as for `agree_on_size`.
 
     Other programs need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
-    if whole(size) <= free // 2:
+    if memory_for(size) <= free // 2:
         return size
-    fitting = max(LEAST, int((free // 2 - whole(0)) * size / (whole(size) - whole(0))))
+    fitting = max(LEAST, int((free // 2 - memory_for(0)) * size / (memory_for(size) - memory_for(0))))
     log.warning(
         "%s has %d MB free, which is too little for the %d MB of '%s': it has %.1f MB; give it more room (docker run "
         "--shm-size, shm_size in a compose file, a volume of medium Memory in Kubernetes), or ask for less",

@@ -35,7 +35,7 @@ class HostState:
 
     @property
     def name(self) -> str:
-        """Name of this start of the service on this host."""
+        """Name of the running service, unique on this host: that of its folder, which each start creates anew."""
         return self._folder.name
 
     def environment(self, name: str, size: int) -> Environment:

@@ -189,7 +189,7 @@ class Application:
         return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
-        """Set the callback for a statement that no longer fits the schema."""
+        """Set the function that requests another reading of the catalogue (`Database.on_stale`)."""
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
@@ -199,7 +199,7 @@ class Application:
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
             self._databases.set_notice_handler(
-                self.unpublished_notices, whose=carried and self._options.notices is not None
+                self.unpublished_notices, identify_requests=carried and self._options.notices is not None
             )
         await self._databases.main.start()
         self._work.start(self._background)

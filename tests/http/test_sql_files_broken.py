@@ -67,6 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.symlink(outside, folder / "folder")
     os.symlink("inner/linked.txt", folder / "stays.sql")
     os.symlink("nowhere.sql", folder / "dangling.sql")
+    os.symlink("self_link.sql", folder / "self_link.sql")
     os.mkfifo(folder / "pipe.sql")
     (folder / "folder.sql").mkdir()
     return folder
@@ -85,7 +86,9 @@ def test_errors_in_files_are_logged_with_their_place(service: Service, folder: P
         assert expected in service.log
 
 
-@pytest.mark.parametrize("name", [*BROKEN, "secret.sql", "leads_out.sql", "dangling.sql", "pipe.sql", "folder.sql"])
+@pytest.mark.parametrize(
+    "name", [*BROKEN, "secret.sql", "leads_out.sql", "dangling.sql", "self_link.sql", "pipe.sql", "folder.sql"]
+)
 def test_a_broken_file_is_not_served(service: Service, name: str) -> None:
     problem(service.get(f"/api/{name.removesuffix('.sql').replace('_', '-')}"), 404)
 
@@ -112,6 +115,10 @@ def test_types_of_virtual_parameters_are_checked(service: Service, folder: Path)
 def test_links_within_the_folder_are_followed(service: Service, folder: Path) -> None:
     assert service.get("/api/stays").text == '["inside"]'
     assert f"{folder}/leads_out.sql: a link that leads out of the folder {folder} is not followed" in service.log
+
+
+def test_a_link_to_itself_is_an_error_of_its_file(service: Service, folder: Path) -> None:
+    assert f"{folder}/self_link.sql: it cannot be read: Too many levels of symbolic links" in service.log
 
 
 def test_files_without_annotation_are_not_reported(service: Service) -> None:

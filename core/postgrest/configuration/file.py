@@ -115,7 +115,8 @@ class _Parser:
         return "".join(parts)
 
     def _interpolate(self, text: str) -> str:
-        """Return a text with variables of the environment in place of `$(NAME)`, and `$` in place of `$$`."""
+        """Return a text with variables of the environment in place of `$(NAME)`, and `$` in place of `$$`. Raises
+        `ConfigurationFileError` if a variable is not set."""
         return _VARIABLE.sub(self._variable, text)
 
     def _variable(self, match: re.Match[str]) -> str:

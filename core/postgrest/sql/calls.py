@@ -91,8 +91,8 @@ def is_scalar(function: Function) -> bool:
 def _call(
     function: Function, arguments: Sequence[tuple[str, str]], payload: Payload | None, parameters: Parameters
 ) -> str:
-    """Return the SELECT that calls the function once, and add its values to `parameters`. arguments, payload: as in
-    `call_statement`."""
+    """Return the SELECT that calls the function once, and add the values of its `$n` to `parameters`. arguments,
+    payload: as in `call_statement`."""
     if payload is None:
         return _select_call(function, _from_texts(function, arguments, parameters))
     if len(function.arguments) == 1 and not function.arguments[0].name:
@@ -137,11 +137,12 @@ def _from_texts(function: Function, fields: Sequence[tuple[str, str | None]], pa
 
 
 def _named_argument(argument: Argument, value: str) -> str:
-    """Return an argument by its name. value: as SQL."""
+    """Return the SQL of an argument in named notation, such as `"x" := $1::integer`, with VARIADIC if it is variadic.
+    value: SQL of the value."""
     word = "VARIADIC " if argument.variadic else ""
     return f"{word}{quote_identifier(argument.name)} := {value}"
 
 
 def _array(elements: Iterable[str]) -> str:
-    """Return an array literal of texts."""
+    """Return texts as the value of an array parameter, such as `{"a","b"}`; it is not SQL."""
     return "{" + ",".join('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in elements) + "}"

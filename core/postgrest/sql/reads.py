@@ -511,7 +511,7 @@ class Renderer:
 
 
 def _array(elements: Sequence[str]) -> str:
-    """Return an array literal of texts."""
+    """Return texts as the value of an array parameter, such as `{"a","b"}`; it is not SQL."""
     return "{" + ",".join('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in elements) + "}"
 
 

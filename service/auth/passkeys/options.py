@@ -159,8 +159,8 @@ class OptionsEndpoints:
         """Return the user context to issue, as JSON: the object of the command, with the user handle as its member
         `userHandle`. JSON other than an object is ignored. Whole numbers keep all their digits.
 
-        text: JSON of the command's row; None: it has none. handle: None: the member is null. Raises `Problem` 500 as
-        `_raw` does.
+        command: named in the log. text: JSON of the command's row; None: it has none. handle: None: the member is null.
+        Raises `Problem` 500 if the JSON is invalid or has too many levels for a response.
         """
         self._raw(command, text)
         content = json.loads(text) if text else None

@@ -19,9 +19,11 @@ PREFIX = b"rowcall:passkeys:"
 
 
 class RedisChallengeStore:
-    """Challenges in Redis and on this host. To be created in the running event loop.
+    """Stores each challenge twice, in Redis and on this host. `find` reads Redis first, and this host if Redis is
+    unavailable or does not know the challenge. To be created in the running event loop.
 
-    address: of Redis. application: distinguishes services in the same Redis, whose challenges may have the same ids.
+    host: the store of this host. address: of Redis. application: distinguishes services in the same Redis, whose
+    challenges may have the same ids.
     """
 
     def __init__(self, host: HostChallengeStore, address: str, application: str) -> None:
@@ -32,7 +34,9 @@ class RedisChallengeStore:
         )
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Store a challenge in Redis and on this host; return whether there was room for it in either."""
+        """Store a challenge in Redis and on this host. Return whether at least one of them has stored it: Redis does
+        not if it is unavailable, and this host does not if it has no room.
+        """
         stored = await self._host.remember(challenge_id, issue)
         members = orjson.dumps([issue.flow, issue.subject, issue.user_context, issue.credentials])
         try:
@@ -68,6 +72,7 @@ class RedisChallengeStore:
         return local_issue
 
     async def forget(self, challenge_id: str, flow: str) -> None:
+        """Delete a challenge on this host, and in Redis if that is available."""
         await self._host.forget(challenge_id, flow)
         try:
             await self._ask("delete", self._key(challenge_id, flow))

@@ -18,8 +18,9 @@ POOLED_SETTINGS: Values = [
 
 
 class CallSettings:
-    """Computes limits and settings. timeout: seconds that the server may take for a call without a limit of its own; 0:
-    no limit. pooler: a transaction pooler is in between.
+    """Computes the time limits of the calls of one database, and the statements in front of each call. timeout: seconds
+    that the server may take for a call without a limit of its own; 0: no limit. pooler: a transaction pooler is between
+    service and server.
     """
 
     def __init__(self, timeout: float, *, pooler: bool) -> None:
@@ -28,11 +29,12 @@ class CallSettings:
         self._pooler = pooler
 
     def timeout(self, call: Call) -> float:
-        """Return the seconds that the server may take; 0: no limit."""
+        """Return the seconds that the server may take for the call; 0: no limit."""
         return self._timeout if call.timeout is None else call.timeout
 
     def limit(self, call: Call, context: RequestContext) -> float:
-        """Return the limit for one request in seconds, which its deadline may shorten; 0: no limit."""
+        """Return the seconds that the server may take for one execution of the call: those of `timeout`, or fewer if
+        the deadline of the request is earlier; 0: no limit."""
         seconds = self.timeout(call)
         if not context.deadline:
             return seconds
@@ -40,8 +42,8 @@ class CallSettings:
         return min(seconds, remaining) if seconds > 0 else remaining
 
     def values(self, call: Call, *, watched: bool, seconds: float) -> Values:
-        """Return the transaction-local settings that a request of the call needs; empty if the session defaults are
-        right.
+        """Return the transaction-local settings for one execution of the call, names and values in turn; empty if the
+        values of the session apply.
 
         watched: the watchdog checks the progress of the result, so the server has no time limit. seconds: time limit
         for the server otherwise.

@@ -48,9 +48,9 @@ def test_options(settings: Settings) -> TestOptions:
 
 
 def _response_table(table: ResponseTable) -> ResponseTable:
-    """Return the options of the response table with its columns: kind, name and type of each. Raises `StartupError` if
-    a name (of the table, a column or the debug table) is invalid, the pattern of names has no `{n}`, two columns have
-    the same name, or no column is left."""
+    """Check the options of the response table, and return a copy with `columns` set: kind, name and type of each
+    column that has a name. Raises `StartupError` if a name (of the table, a column or the debug table) is invalid, the
+    pattern of names has no `{n}`, two columns have the same name, or no column has a name."""
     names_by_kind = (table.columns_status, table.columns_body, table.columns_content_type, table.columns_headers)
     configured = zip(COLUMNS, (*names_by_kind, table.columns_is_success), strict=True)
     columns = tuple((kind, name, type_name) for (kind, type_name), name in configured if name)

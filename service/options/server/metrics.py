@@ -29,7 +29,7 @@ class AdminOptions:
 
     @property
     def access(self) -> Access:
-        """Access to all of its pages."""
+        """Who may call the pages of the listener: callers with the token; anyone if there is none."""
         return ANYONE if self.token is None else Access(credential_key="Admin:BearerToken")
 
     @property

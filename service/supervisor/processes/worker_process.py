@@ -95,7 +95,8 @@ async def _start_process(descriptors: tuple[int, ...], template: Template | None
 
 
 def _result_of(answer: _Answer) -> Gauges | str | _Answer:
-    """Return what the question asked for: the gauges, the profile, or the whole reply."""
+    """Return what `_reply_to` returns for a reply: the gauges of a `GaugesReply`, the text of a `ProfileReply`, or any
+    other reply itself."""
     if isinstance(answer, GaugesReply):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileReply) else answer
@@ -178,7 +179,7 @@ class WorkerProcess:
         return result
 
     async def invalidate(self, question: InvalidateTags | InvalidateEntry) -> InvalidationReply | None:
-        """Make the worker invalidate cached responses for all workers; None without an answer."""
+        """Make the worker invalidate cached responses for all workers, and return its reply; None without an answer."""
         result: InvalidationReply | None = await self._reply_to(question, INVALIDATE_WITHIN)
         return result
 
@@ -200,15 +201,15 @@ class WorkerProcess:
         return result
 
     async def end_stream(self, number: int, stream: int) -> EndStreamReply | None:
-        """End an event stream of the worker; None without an answer. number: of the question. stream: its number in the
-        worker.
+        """Make the worker end one of its event streams, and return its reply; None without an answer. number: of the
+        question. stream: number of the stream in the worker.
         """
         result: EndStreamReply | None = await self._reply_to(EndStream(number, stream), END_STREAM_WITHIN)
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
-        """Send a question and return the reply, or its content as `_result_of` does; None without a reply within
-        `seconds`.
+        """Send a question and wait for the reply. Returns the gauges of a `GaugesReply`, the text of a `ProfileReply`,
+        or any other reply itself; None without a reply within `seconds`.
         """
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)

@@ -34,7 +34,8 @@ one statement.
 class Rows:
     """Runs a row command for the rows of one file, or of one sheet.
 
-    Call `add`, then `finish`; `result` is the result of the last row.
+    Call `add` for consecutive rows, as often as needed, then `finish`; after that, `result` is the result of the last
+    row.
     """
 
     def __init__(
@@ -123,7 +124,8 @@ class Rows:
 
     async def _send_in_segment(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
         """Send the executions with the values `before`, and then with `last`, in one segment; if several segments are
-        in flight, wait for the oldest one first. alone: the next row needs their result, so wait for them.
+        in flight, wait for the oldest one first. Then wait for all if the next row needs their result (`alone`), or
+        if this was the first row.
         """
         if len(self._sent) > 1:
             await self._settle(self._sent.pop(0), call)
