@@ -15,7 +15,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.raw_http import read_response
-from tests.harness.service import Service
+from tests.harness.service import ENGINE, Service
 from tests.http.conftest import Serve
 from tests.http.members import bearer, member_sql, tokens
 
@@ -241,15 +241,16 @@ def test_too_deeply_nested_json_is_refused(service: Service, body: bytes) -> Non
     problem(service.post("/api/taken", content=b'{"list":' + body + b"}"), 400)
 
 
-def test_million_one_byte_chunks_are_refused(without_short_timeouts: Service) -> None:
-    """A body of a million chunks of one byte."""
+def test_million_one_byte_chunks_do_not_occupy_the_worker(without_short_timeouts: Service) -> None:
+    """A body of a million chunks of one byte: those that arrive together are one piece. granian hands over each one,
+    and the worker refuses too many."""
     head = b"POST /api/taken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     with without_short_timeouts.connect() as connection:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
-        # On a busy machine, the first thousands take so long that the time limit applies first.
-        assert status(connection) in (400, 408)
+        # On a busy machine, the first thousands take granian so long that the time limit applies first.
+        assert status(connection) in ((400, 408) if ENGINE else (200,))
 
 
 # --- how it comes --------------------------------------------------------------------------------------------------

@@ -318,8 +318,8 @@ MUTATIONS = {
     ),
     "streams of channels": Mutation(
         "service/handler/streams.py",
-        "authorize(endpoint, services) if closed else None",
-        "None",
+        "admission = (authorize, refuse_without_role, require_tenant) if closed else (require_tenant,)",
+        "admission = (require_tenant,)",
         "/api/boss-heard/heard, anonymous: 200",
     ),
     "static files": Mutation(
