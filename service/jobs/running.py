@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from dataclasses import dataclass
 from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -29,8 +29,7 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     finish = sql_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
     call.hear = partial(_progress, call.hear)
-    seal = result_sealer(endpoint, services)
-    return partial(_run, services.database, call, lock, finish, content_type, seal)
+    return _JobCall(services.database, call, lock, finish, content_type, result_sealer(endpoint, services)).run
 
 
 def skip_if_bound(step: Step) -> Step:
@@ -43,67 +42,49 @@ def skip_if_bound(step: Step) -> Step:
     return run_unless_bound
 
 
-def _run(
-    database: Database,
-    call: Call,
-    lock: Call,
-    finish: Call,
-    content_type: bytes,
-    seal: SealResult | None,
-    context: RequestContext,
-) -> Awaitable[None]:
-    return _run_for_job(database, call, lock, finish, content_type, seal, context)
-
-
-async def _run_for_job(
-    database: Database,
-    call: Call,
-    lock: Call,
-    finish: Call,
-    content_type: bytes,
-    seal: SealResult | None,
-    context: RequestContext,
-) -> None:
-    """Run the call and finish the job, as `_run_once` does; its errors are raised. If the service is unavailable,
-    record the reason as an interruption of the job. If the job was cancelled, set `job.abandoned`, so that no response
-    is waited for. Parameters as for `_run_once`."""
-    job: Job = context.scope.job
-    try:
-        await _run_once(database, call, lock, finish, content_type, seal, context)
-    except UnavailableError as error:
-        job.interrupt(error.detail or error.title)
-        raise
-    except ClientDisconnectedError:
-        job.abandoned.set()
-        raise
-
-
-async def _run_once(
-    database: Database,
-    call: Call,
-    lock: Call,
-    finish: Call,
-    content_type: bytes,
-    seal: SealResult | None,
-    context: RequestContext,
-) -> None:
-    """Run the call and mark the job as finished in one transaction. Raises `Problem` and `ClientDisconnectedError`.
+@dataclass(frozen=True, slots=True)
+class _JobCall:
+    """The call of a routine in jobs.
 
     lock: call that locks the row of the job before the routine runs, and fails if the job no longer belongs to this
     worker. finish: call that marks the job as finished and stores the result. content_type: of the result. seal:
     encrypts the result; None: it is stored as it is.
     """
-    job: Job = context.scope.job
-    names = [job.id.encode(), str(job.attempt).encode()]
-    async with database.transaction(call, context) as transaction:
-        await transaction.begin_with_call(lock, list(names), _REFUSALS)
-        execution = context.execution
-        is_null = execution is None or execution.is_null
-        body = None if execution is None or is_null else execution.body
-        if body is not None and seal is not None:
-            body = seal(body, job.id.encode())
-        await transaction.commit((finish, [*names, content_type, body]))
-        job.finished = True
+
+    database: Database
+    call: Call
+    lock: Call
+    finish: Call
+    content_type: bytes
+    seal: SealResult | None
+
+    async def run(self, context: RequestContext) -> None:
+        """Run the call and finish the job, as `_run_once` does; its errors are raised. If the service is unavailable,
+        record the reason as an interruption of the job. If the job was cancelled, set `job.abandoned`, so that no
+        response is waited for."""
+        job: Job = context.scope.job
+        try:
+            await self._run_once(job, context)
+        except UnavailableError as error:
+            job.interrupt(error.detail or error.title)
+            raise
+        except ClientDisconnectedError:
+            job.abandoned.set()
+            raise
+
+    async def _run_once(self, job: Job, context: RequestContext) -> None:
+        """Run the call and mark the job as finished in one transaction. Raises `Problem` and
+        `ClientDisconnectedError`."""
+        names = [job.id.encode(), str(job.attempt).encode()]
+        async with self.database.transaction(self.call, context) as transaction:
+            await transaction.begin_with_call(self.lock, list(names), _REFUSALS)
+            execution = context.execution
+            is_null = execution is None or execution.is_null
+            body = None if execution is None or is_null else execution.body
+            if body is not None and self.seal is not None:
+                body = self.seal(body, job.id.encode())
+            await transaction.commit((self.finish, [*names, self.content_type, body]))
+            job.finished = True
 
 
 def _progress(hear: Hear | None, context: RequestContext) -> _Progress:
