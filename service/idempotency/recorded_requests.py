@@ -278,8 +278,9 @@ class _RecordedRequests:
         representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
         if self._has_version:
             headers = context.scope.headers
-            versions = (name + ",".join(read_header_lines(headers, name)) for name in ("if-match", "if-none-match"))
-            representation = "\n".join((representation, *versions))
+            sent = ((name, read_header_lines(headers, name)) for name in ("if-match", "if-none-match"))
+            conditions = (name + ",".join(lines) for name, lines in sent if lines)
+            representation = "\n".join((representation, *conditions))
         return names, [*names, digest_of(context, representation), self._seconds]
 
     async def _replay_or_refuse(self, context: RequestContext, state: _State, names: Values) -> bool:
