@@ -202,7 +202,11 @@ class _RecordedRequests:
                 return
             await transaction.call()
             if self._check is not None:
-                self._check(context)
+                try:
+                    self._check(context)
+                except Problem:
+                    await transaction.roll_back()  # Then the key is free before the response is sent.
+                    raise
             await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution, names)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
