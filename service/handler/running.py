@@ -179,7 +179,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services, *, current: bool 
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
     if call.publish is not None:
-        plain = (partial(run_and_publish, database, call),)
+        plain = (partial(run_and_publish, database, call, check_version(endpoint, services)),)
     if endpoint.recorded:
         set_by_sql = sql_sets_response(endpoint, services)
         plain = (

@@ -202,7 +202,11 @@ class _RecordedRequests:
                 return
             await transaction.call()
             if self._check is not None:
-                self._check(context)
+                try:
+                    self._check(context)
+                except Problem:
+                    await transaction.roll_back()  # Then the key is free before the response is sent.
+                    raise
             await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution, names)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
@@ -278,8 +282,9 @@ class _RecordedRequests:
         representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
         if self._has_version:
             headers = context.scope.headers
-            versions = (name + ",".join(read_header_lines(headers, name)) for name in ("if-match", "if-none-match"))
-            representation = "\n".join((representation, *versions))
+            sent = ((name, read_header_lines(headers, name)) for name in ("if-match", "if-none-match"))
+            conditions = (name + ",".join(lines) for name, lines in sent if lines)
+            representation = "\n".join((representation, *conditions))
         return names, [*names, digest_of(context, representation), self._seconds]
 
     async def _replay_or_refuse(self, context: RequestContext, state: _State, names: Values) -> bool:

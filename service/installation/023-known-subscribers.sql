@@ -66,7 +66,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- For workers of former versions, which do not say when they give up: that is the default. They look for deliveries that
--- they may not know, so they wait a second.
+-- they may not know, so they wait a second if there are any.
 create or replace function rowcall.take_deliveries(
     _names text[], _topics text[], _most integer, _seconds double precision)
 returns table (message uuid, subscriber text, attempt integer, since timestamptz, url text, secret text, body text)
@@ -76,7 +76,9 @@ $$;
 
 create or replace function rowcall.next_delivery() returns double precision
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select greatest(1, extract(epoch from min(due) - clock_timestamp())::double precision) from rowcall.webhook_due
+    select case when min(due) is not null then greatest(1, extract(epoch from min(due) - clock_timestamp())) end
+        ::double precision
+    from rowcall.webhook_due
 $$;
 
 revoke execute on function

@@ -206,10 +206,12 @@ class JobRunner:
             await self._wait(min(pause, self._schedules.pause(), self._removal.pause))
 
     async def _report_running(self) -> None:
-        """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row
-        yet, for example because it waits for another service, would otherwise be taken by another worker after `GRACE`.
-        Cancel jobs whose notification was missed."""
-        while True:
+        """Report the jobs that run here every `REPORT` seconds, until this task is cancelled. A job whose attempt has
+        not locked its row yet, for example because it waits for another service, would otherwise be taken by another
+        worker after `GRACE`. Cancel jobs whose notification was missed."""
+        task = asyncio.current_task()
+        # If the connection is closed meanwhile, a query raises its error in place of the cancellation.
+        while task is not None and not task.cancelling():
             await asyncio.sleep(REPORT)
             jobs = list(self._running.values())
             if jobs:

@@ -22,6 +22,7 @@ from rowcall.core.tables.versions import (
     version_parameter_index,
     versions_of,
 )
+from rowcall.ext.driver.execution import Script
 from rowcall.service.request_context.arguments import remove_argument, set_argument
 from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
@@ -144,7 +145,10 @@ def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def check(context: RequestContext) -> None:
         execution = context.execution
-        if execution is None or execution.streaming or execution.rows:
+        if execution is None or execution.streaming:
+            return
+        # Behind the write, a script reads the response that SQL sets.
+        if execution.first_rows if isinstance(execution.statement, Script) else execution.rows:
             return
         if not inserts:
             raise Problem(412, _CHANGED)

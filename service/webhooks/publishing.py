@@ -11,7 +11,7 @@ from rowcall.service.database.database import Database
 from rowcall.service.database.preamble import Values
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
-from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 Publish = tuple[Call, Callable[[RequestContext], Values]]
 """The command, and the function that returns its values for a request that has run."""
@@ -47,10 +47,16 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
     return call, values
 
 
-async def run_and_publish(database: Database, call: Call, context: RequestContext) -> None:
-    """Run a call whose result is published, in one transaction. Raises `Problem` if the call or the commit fails."""
+async def run_and_publish(database: Database, call: Call, check: Step | None, context: RequestContext) -> None:
+    """Run a call whose result is published, in one transaction. Raises `Problem` if the call or the commit fails, and
+    the errors of `check`; then nothing is published.
+
+    check: raises `Problem` if the call has found a precondition false; None: there is no precondition.
+    """
     async with database.transaction(call, context) as transaction:
         await transaction.call()
+        if check is not None:
+            check(context)
         await transaction.commit()
 
 

@@ -68,6 +68,15 @@ create function write_note(_id int, _text text, _version int) returns setof note
 comment on function write_note(int, text, int) is 'HTTP POST /write-note/{_id}
 single
 version_column version';
+create function write_with_header(_id int, _text text, _version int) returns setof note language plpgsql as $$
+begin
+  perform set_config('response.headers', '{"X-Written": "yes"}', true);
+  return query update note n set text = _text, version = n.version + 1 where n.id = _id and n.version = _version
+    returning n.*;
+end $$;
+comment on function write_with_header(int, text, int) is 'HTTP POST /write-with-header/{_id}
+single
+version_column version';
 create table precise (id int primary key, text text, at numeric not null);
 insert into precise values
   (1, 'one', 12345678901234567000.00000000001), (2, 'two', 1.50), (3, 'three', 9007199254740993);
@@ -287,6 +296,15 @@ def test_routines_get_the_version(service: Service) -> None:
         problem(send(service, "POST", f"/write-note/{number}", wrong, text="x"), 412)
     done = send(service, "POST", f"/write-note/{number}", tag, text="x", version=55)
     assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 2, '"2"')
+
+
+def test_a_routine_that_sets_headers_gets_the_version(service: Service) -> None:
+    path, tag = make(service)
+    written = path.replace("/notes/", "/write-with-header/")
+    problem(send(service, "POST", written, '"5"', text="x"), 412)
+    done = send(service, "POST", written, tag, text="x")
+    assert done.status_code == 200, done.text
+    assert (done.status_code, done.json()["version"], done.headers["x-written"]) == (200, 2, "yes")
 
 
 def test_ineffective_version_annotations_are_reported(service: Service) -> None:

@@ -84,6 +84,15 @@ publishes a.b';
 create function misspelt() returns int language sql as 'select 1';
 comment on function misspelt() is 'HTTP POST /misspelt
 publishes order/paid';
+create table leaflet (id int primary key, title text, version int not null default 1);
+insert into leaflet values (1);
+comment on table leaflet is 'HTTP
+version column version
+publishes leaflet.changed
+disabled
+enabled update_returning
+for update_returning
+HTTP PATCH /leaflets/{id}';
 create table product (id int primary key, name text);
 comment on table product is 'HTTP
 publishes product.changed';
@@ -160,6 +169,12 @@ def test_returned_rows_of_tables_are_published(service: Service, database: Datab
     response = service.request("PUT", "/api/product/returning", json={"id": 1, "name": "a"})
     assert response.status_code == 200, response.text
     assert published(database, "product.changed")[-1][1] == response.json()
+
+
+def test_a_write_that_does_not_find_its_version_publishes_nothing(service: Service, database: Database) -> None:
+    for version, status, count in ((7, 412, 0), (1, 200, 1)):
+        response = service.request("PATCH", "/leaflets/1", json={"title": "b"}, headers={"if-match": f'"{version}"'})
+        assert (response.status_code, len(published(database, "leaflet.changed"))) == (status, count)
 
 
 def test_results_of_jobs_and_batches_are_published(service: Service, database: Database) -> None:

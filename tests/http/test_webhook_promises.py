@@ -240,3 +240,15 @@ def test_deliveries_of_a_key_are_given_up_by_the_time_of_their_first_attempt(
     ends = "select state, attempts, status from rowcall.webhook_delivery order by number"
     expected = [("dead", 2, 500), ("waiting", 1, 500)]
     wait_until(lambda: own_database.fetch(ends) == expected, "the second one has failed once", 30)
+
+
+def test_workers_of_former_versions_look_rarely_if_nothing_waits(own_database: Database) -> None:
+    """They do not know which deliveries are left to others, so they look each second while there are any."""
+    own_database.execute(install_sql())
+    assert own_database.value("select rowcall.next_delivery()") is None
+    own_database.execute(
+        "select rowcall.publish('order.paid', '{}');"
+        "insert into rowcall.webhook_delivery (message, subscriber, number)"
+        " select id, 'other', number from rowcall.webhook_message"
+    )
+    assert own_database.value("select rowcall.next_delivery()") == 1

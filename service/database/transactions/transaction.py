@@ -279,6 +279,20 @@ class Transaction:
                 if self._notice_listener is not None:
                     self._notice_listener.close(committed=execution.succeeded)
 
+    async def roll_back(self) -> None:
+        """Roll back, if the transaction has begun, and wait until its locks are free. At the end of the block this
+        happens without waiting."""
+        connection = self._connection
+        if connection is None or not self._open:
+            return
+        execution = self._roll_back(connection)
+        self._open = False
+        if self._notice_listener is not None:
+            self._notice_listener.close(committed=False)
+        if connection.state != ConnectionState.CLOSED and not execution.finished:
+            waiter = execution.waiter = execution.waiter or asyncio.get_running_loop().create_future()
+            await waiter
+
     def _release(self, connection: Connection) -> None:
         """Mark the connection as free after the end of the transaction: other executions may use it."""
         connection.owned = False
