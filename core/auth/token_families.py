@@ -86,7 +86,8 @@ class Families:
 
 class FailedUses:
     """Counts of uses without effect, such as of a logout token whose sessions could not be ended. After each of them,
-    the token may be used once more: this use counts as that of the next generation. Times in seconds since 1970."""
+    the token may be used once more: this use is recorded under another family, so that a second use in the meantime,
+    which was refused, does not matter. Times in seconds since 1970."""
 
     def __init__(self) -> None:
         self._failed: dict[str, tuple[int, float]] = {}
@@ -101,4 +102,6 @@ class FailedUses:
     def mark_to_use(self, mark: Mark) -> Mark:
         """Return the mark under which the next use of the token is recorded. mark: of the token."""
         count, _ = self._failed.get(mark.family, (0, 0.0))
-        return Mark(mark.family, mark.generation + count)
+        if not count:
+            return mark
+        return Mark(hashlib.sha256(f"{mark.family} {count}".encode()).hexdigest(), mark.generation)
