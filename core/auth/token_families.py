@@ -82,3 +82,26 @@ class Families:
         first, used = used_after(used, mark.generation)
         self._used[mark.family] = (used, keep_until)
         return first
+
+
+class FailedUses:
+    """Counts of uses without effect, such as of a logout token whose sessions could not be ended. After each of them,
+    the token may be used once more: this use is recorded under another family, so that a second use in the meantime,
+    which was refused, does not matter. Times in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, tuple[int, float]] = {}
+
+    def add(self, mark: Mark, now: float, keep_until: float) -> None:
+        """Count a first use of the token with this mark as one without effect. keep_until: when the token has
+        expired."""
+        self._failed = {family: entry for family, entry in self._failed.items() if entry[1] > now}
+        count, _ = self._failed.get(mark.family, (0, 0.0))
+        self._failed[mark.family] = (count + 1, keep_until)
+
+    def mark_to_use(self, mark: Mark) -> Mark:
+        """Return the mark under which the next use of the token is recorded. mark: of the token."""
+        count, _ = self._failed.get(mark.family, (0, 0.0))
+        if not count:
+            return mark
+        return Mark(hashlib.sha256(f"{mark.family} {count}".encode()).hexdigest(), mark.generation)

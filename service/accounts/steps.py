@@ -27,6 +27,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import rows_of, sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of
+from rowcall.service.response import responses
 from rowcall.service.response.headers import argument_text, comment_fields
 
 log = logging.getLogger("rowcall")
@@ -71,6 +72,9 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
 
     If the rows get tokens or become mail, the step sends the response: 202 for mail, whether there was a row or not;
     else the rows with their tokens.
+
+    If the token of the request is valid, but an argument of a STRICT routine is NULL, the token stays valid. The step
+    responds with 204 without a call then; at a sign-in or sign-out, the result has no row.
 
     The step raises `Problem`: 400 if the token of the request is missing or not valid; if the response has the tokens,
     404 for a `single` endpoint without a row, and 429 if a subject has too many tokens; and the errors of the call.
@@ -120,6 +124,8 @@ class _Run:
         self._database: Database = services.database
         self._guard = services.auth.guard
         self._call = call
+        self._no_content = responses.no_content(endpoint) if endpoint.skips_null_calls else None
+        """Responds without a call if an argument is NULL; None: another step responds."""
         self._consume = consume
         self._issue = issue
         self._send = send
@@ -133,6 +139,9 @@ class _Run:
         async with self._database.transaction(self._call, context) as transaction:
             if self._consume is not None:
                 await self._consume_token(self._consume, transaction, context)
+                if context.has_null and self._endpoint.routine.strict:
+                    await self._skip(transaction, context)
+                    return
             await transaction.call()
             responds = self._issue is not None or self._send is not None
             rows = (
@@ -146,6 +155,16 @@ class _Run:
             context.protocol.response_empty(202, [*comment_fields(context), ("content-length", "0")])
         elif self._issue is not None:
             self._respond(context, rows)
+
+    async def _skip(self, transaction: Transaction, context: RequestContext) -> None:
+        """End a request with a valid token whose routine PostgreSQL would not run: roll back, so that the token stays
+        valid, and respond. Raises `Problem` if the database fails."""
+        if self._no_content is None:
+            await transaction.call()
+        await transaction.roll_back()
+        if self._no_content is not None:
+            self._no_content(context)
+            context.answered = True
 
     async def _end_attempt(self, context: RequestContext) -> None:
         """Report a valid token to the guard of sign-ins, which counts invalid ones. If the request has begun no

@@ -96,8 +96,9 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
 def skip_null_call(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
     would not run it either (execution-5); None: the routine is not STRICT, or the endpoint runs it all the same
-    (`Endpoint.skips_null_calls`), as it does in a job, whose transaction with the call marks it as finished."""
-    if not endpoint.skips_null_calls or services.job_runs:
+    (`Endpoint.skips_null_calls`), as it does in a job, whose transaction with the call marks it as finished. If the
+    endpoint consumes a token, `service.accounts.steps` skips the call, after checking the token."""
+    if not endpoint.skips_null_calls or services.job_runs or endpoint.options.consumed_token is not None:
         return None
     answer = responses.no_content(endpoint)
 

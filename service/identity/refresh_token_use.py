@@ -24,11 +24,13 @@ class RefreshTokenUse:
     """Questions of one worker to the supervisor.
 
     The worker sets `ask`, a function that sends a question: number, mark, and the time until which the use is to be
-    recorded (seconds since 1970). The result arrives by `answer`. Without `ask`, every question times out.
+    recorded (seconds since 1970). The result arrives by `answer`. Without `ask`, every question times out. It also sets
+    `report_failure`, a function that sends mark and time of a use without effect.
     """
 
     def __init__(self) -> None:
         self.ask: Callable[[int, Mark, float], None] | None = None
+        self.report_failure: Callable[[Mark, float], None] | None = None
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[bool | None]] = {}
 
@@ -54,6 +56,13 @@ class RefreshTokenUse:
         if first is None:
             raise unavailable("it is unknown whether this refresh token has been used before")
         return first
+
+    def allow_again(self, mark: Mark, lifetime: float) -> None:
+        """Let the supervisor accept one more use of the token with this mark, on all workers. To be called only after
+        `is_first` has returned True for the token, and the use had no effect. lifetime: as for `is_first`.
+        """
+        if self.report_failure is not None:
+            self.report_failure(mark, time.time() + lifetime)
 
     def answer(self, number: int, first: bool | None) -> None:
         """Store the result of the question with this number. first: whether the use was the first; None: the supervisor

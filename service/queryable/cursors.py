@@ -33,13 +33,13 @@ class Cursors:
 
     def open(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
         """Return the position of a cursor. key: name of its parameter, for messages. Raises `BindingError` (see
-        `core.queryable.request.OpenCursor`).
+        `core.queryable.request.OpenCursor`), and `UnknownKeyError` if the key ring has to be read again first.
         """
         language = self._language
         try:
             endpoint, order_of_cursor, values = orjson.loads(self._protector.open(cursor))
         except UnknownKeyError:
-            raise language.invalid(key, "its cursor has expired; begin with the first page") from None
+            raise
         except (SealError, ValueError):
             raise language.invalid(key, "it is no cursor of this service; take it from the Link header") from None
         if endpoint != language.endpoint.name:
@@ -47,3 +47,11 @@ class Cursors:
         if order_of_cursor != order_text(order):
             raise language.invalid(key, "its cursor is one for another order; begin with the first page")
         return Position(tuple(values))
+
+    def open_after_reading(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
+        """Return the position of a cursor as `open` does, after the key ring was read again: a key that is still
+        unknown is a `BindingError`."""
+        try:
+            return self.open(key, cursor, order)
+        except UnknownKeyError:
+            raise self._language.invalid(key, "its cursor has expired; begin with the first page") from None

@@ -16,13 +16,14 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKin
 from rowcall.core.endpoint.result_shape import with_whole_composites
 from rowcall.core.errors.binding_error import BindingError, quote_value
 from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
-from rowcall.core.queryable.request import ResultRequest, read_request
+from rowcall.core.queryable.request import OpenCursor, ResultRequest, read_request
 from rowcall.core.queryable.statement import Query
 from rowcall.core.text import query_text
 from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.errors import UnknownKeyError
 from rowcall.service.queryable.cursors import Cursors
 from rowcall.service.queryable.pages import COUNT
-from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
 MOST_QUERIES = 128
 """Texts of SQL that a worker keeps compiled for one endpoint. The oldest one is dropped beyond."""
@@ -59,16 +60,30 @@ class Queries:
         self._language = language
         self._bound = bound
         self._compile = compile_query
-        self._open = Cursors(services.auth.keys, language).open
+        self._keys = services.auth.keys
+        self._cursors = Cursors(services.auth.keys, language)
         self._camel = services.options.camel_case
         self._positioned = language.abilities.page and not language.endpoint.options.raw
         self._queries: dict[tuple[object, ...], CompiledQuery] = {}
         self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
 
-    def apply(self, context: RequestContext) -> None:
-        """Continue with the steps of the request's query, or with those of the endpoint if there is none. Raises
-        `BindingError`.
+    def apply(self, context: RequestContext) -> Waiting:
+        """Continue with the steps of the request's query, or with those of the endpoint if there is none. If the query
+        has a cursor with an unknown key, the key ring is read again before. Raises `BindingError`.
         """
+        try:
+            self._apply(context, self._cursors.open)
+        except UnknownKeyError:
+            return self._apply_later(context)
+        return None
+
+    async def _apply_later(self, context: RequestContext) -> None:
+        """Read the key ring again, and do the work of `apply`."""
+        await self._keys.read_again()
+        self._apply(context, self._cursors.open_after_reading)
+
+    def _apply(self, context: RequestContext, open_cursor: OpenCursor) -> None:
+        """Do the work of `apply`. Raises `BindingError` and the errors of `open_cursor`."""
         query_string: str = context.scope.query_string
         pages = self._language.abilities.page
         if not query_string and not pages:
@@ -77,7 +92,7 @@ class Queries:
         shape, values = self._shape_of(query_string, counted)
         known = self._shapes.get(shape)
         if known is None:
-            known = self._plan(shape)
+            known = self._plan(shape, open_cursor)
         query, parameters = known
         if query is None:
             return
@@ -102,12 +117,12 @@ class Queries:
                 shape.append((key, value))
         return (counted, tuple(shape)), values
 
-    def _plan(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
+    def _plan(self, shape: Shape, open_cursor: OpenCursor) -> tuple[CompiledQuery | None, Values]:
         """Return the query of a new shape and its values; None: it changes nothing. The shape is remembered unless it
-        has a cursor. Raises `BindingError`.
+        has a cursor. Raises `BindingError` and the errors of `open_cursor`.
         """
         counted, pairs = shape
-        request = read_request(self._language, pairs, self._open, counted=counted)
+        request = read_request(self._language, pairs, open_cursor, counted=counted)
         query: CompiledQuery | None = None
         values: Values = ()
         if not request.changes_nothing:

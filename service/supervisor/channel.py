@@ -133,6 +133,15 @@ class TokenUseRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenUseFailure:
+    """Worker → supervisor: the use of a token, which was its first, had no effect. The token may be used once more.
+    Fields as in `TokenUseRequest`."""
+
+    mark: Mark
+    keep_until: float
+
+
+@dataclass(frozen=True, slots=True)
 class TokenUseReply:
     """Supervisor → worker: the reply to `TokenUseRequest`. first: whether the token is used for the first time; None if
     it cannot be determined.
@@ -366,7 +375,7 @@ class ProfileReply:
 
 EventMessage = PublishedEvents | EventSubscription | UnpublishedNotice
 
-WorkerEvent = Stale | KeyRingRequest | TokenUseRequest | ProfileRequest | EventMessage
+WorkerEvent = Stale | KeyRingRequest | TokenUseRequest | TokenUseFailure | ProfileRequest | EventMessage
 """Messages that a worker sends without a question, except log entries."""
 
 Message = (
@@ -374,6 +383,7 @@ Message = (
     | Keys
     | KeyRingRequest
     | TokenUseRequest
+    | TokenUseFailure
     | TokenUseReply
     | Part
     | PrepareSnapshot

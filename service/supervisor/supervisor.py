@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psycopg
 
+from rowcall.core.auth.token_families import FailedUses
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
@@ -44,6 +45,7 @@ from rowcall.service.supervisor.channel import (
     ProfileRequest,
     Stale,
     Start,
+    TokenUseFailure,
     TokenUseReply,
     TokenUseRequest,
     WorkerEvent,
@@ -93,6 +95,7 @@ class Supervisor:
         self._connector = Connector(options.target)
         self._key_rotation = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
+        self._failed_uses = FailedUses()
         self._events = EventRouting(options, self._connector)
         self._count = worker_count(settings)
         self._cores = [cores_of(settings, number) for number in range(self._count)]
@@ -339,6 +342,8 @@ class Supervisor:
             self._key_rotation.request_reading()
         elif isinstance(message, TokenUseRequest):
             self._background.start(self._answer_token_use(worker, message))
+        elif isinstance(message, TokenUseFailure):
+            self._failed_uses.add(message.mark, time.time(), message.keep_until)
         elif isinstance(message, ProfileRequest):
             self._background.start(self._operators.profiler.profile_on_signal(worker.number))
         else:
@@ -362,7 +367,8 @@ class Supervisor:
 
     async def _answer_token_use(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         """Send the worker the reply to its question, after recording the use of the token."""
-        first = await record_use(self._token_uses, question.mark, question.keep_until)
+        mark = self._failed_uses.mark_to_use(question.mark)
+        first = await record_use(self._token_uses, mark, question.keep_until)
         worker.channel.send(TokenUseReply(question.number, first))
 
 

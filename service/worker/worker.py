@@ -68,6 +68,7 @@ from rowcall.service.supervisor.channel import (
     StreamsReply,
     StreamsRequest,
     TakeProfile,
+    TokenUseFailure,
     TokenUseReply,
     TokenUseRequest,
     UnpublishedNotice,
@@ -123,6 +124,7 @@ class Worker:
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeyRingRequest())
         self._application.single_use.ask = lambda *question: channel.send(TokenUseRequest(*question))
+        self._application.single_use.report_failure = lambda *use: channel.send(TokenUseFailure(*use))
         self._application.unpublished_notices.report = lambda path, severity: channel.send(
             UnpublishedNotice(path, severity)
         )

@@ -23,9 +23,11 @@ returns table (user_id text, user_name text, session_id int) language sql begin 
 end;
 create function holds(_id text, _user text) returns boolean language sql stable
 as $$select exists (select from session where id = _id::int and not ended)$$;
+create table outage (sid text);
 create procedure external_logout(_provider text, _subject text, _sid text) language sql begin atomic
     update session set ended = true where _provider = 'Id' and case when _sid is null then subject = _subject
         else sid = _sid and subject = coalesce(_subject, subject) end;
+    select 1 / (1 - count(*)) from outage where sid = _sid;
 end;
 create function me(_user_name text default null) returns text language sql stable as $$select _user_name$$;
 comment on function me(text) is E'HTTP GET\\nauthorize\\nuser_parameters';
@@ -168,6 +170,20 @@ def test_logout_token_is_accepted_once(service: Service, provider: IdentityProvi
     token = provider.logout_token(sub="another")
     responses = [notify(service, token).status_code for _ in range(6)]
     assert responses == [200, 400, 400, 400, 400, 400]
+
+
+def test_logout_token_is_accepted_again_if_the_sessions_could_not_be_ended(
+    service: Service, provider: IdentityProvider, database: Database
+) -> None:
+    """By all workers, and only until the sessions have ended."""
+    session = signed_in(service, provider, "failing")
+    token = provider.logout_token(sid="failing")
+    database.execute("insert into outage values ('failing')")
+    assert [notify(service, token).status_code for _ in range(6)] == [500] * 6
+    assert is_valid_on_all_workers(service, session)
+    database.execute("delete from outage")
+    assert [notify(service, token).status_code for _ in range(6)] == [200, 400, 400, 400, 400, 400]
+    wait_until(lambda: not _is_valid(service, session), "no worker takes it")
 
 
 def test_malformed_logout_requests_are_refused(service: Service, provider: IdentityProvider) -> None:

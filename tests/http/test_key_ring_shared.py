@@ -32,6 +32,9 @@ LINKED = """
 create function linked() returns bytea language sql stable as $$ select 'file'::bytea $$;
 comment on function linked() is 'HTTP GET /linked
 download link 10 minutes';
+create function numbers() returns table (n int) language sql stable as 'select generate_series(1, 5)';
+comment on function numbers() is 'HTTP GET /numbers
+queryable page 2 by n';
 """
 STORAGE = """
 create table protection_key (name text primary key, data text not null);
@@ -90,7 +93,7 @@ def test_instances_accept_sessions_of_each_other(own_database: Database, serve_o
     assert [is_accepted(elsewhere, headers) for headers in sessions(first)] == [False, False]
 
 
-@pytest.mark.parametrize("first_use", ["session", "download link"])
+@pytest.mark.parametrize("first_use", ["session", "download link", "cursor"])
 def test_key_created_by_another_host_is_found(
     own_database: Database, serve_once: Serve, tmp_path: Path, first_use: str
 ) -> None:
@@ -104,6 +107,9 @@ def test_key_created_by_another_host_is_found(
     second = serve_once(own_database, settings=in_folder(folder))
     if first_use == "download link":
         assert first.get(second.get("/linked?link").json()["url"]).text == "file"
+    elif first_use == "cursor":
+        following = second.get("/numbers").links["next"]["url"]
+        assert first.get(f"/numbers{following}").json() == [{"n": 3}, {"n": 4}]
     made = sessions(second)
     for _ in range(6):
         assert [is_accepted(first, headers) for headers in made] == [True, True]

@@ -41,6 +41,11 @@ end $$;
 comment on function reset(text, text) is 'HTTP POST /reset
 allow_anonymous
 consume_token password_reset';
+create function reset_strictly(_token text, _password text) returns text language sql strict as
+$$ select current_setting('request.token_subject') || _password $$;
+comment on function reset_strictly(text, text) is 'HTTP POST /strict-reset
+allow_anonymous
+consume_token password_reset';
 create function invite(_email text) returns table (email text, "invitedBy" text)
 language sql as $$ select _email, 'boss' $$;
 comment on function invite(text) is 'HTTP POST /invite
@@ -52,6 +57,11 @@ issue_token password_reset for 1ms';
 create function enter(_code text) returns table (user_id text)
 language sql as $$ select current_setting('request.token_subject') $$;
 comment on function enter(text) is 'HTTP POST /enter
+login
+consume_token magic from _code';
+create function enter_strictly(_code text, _device text) returns table (user_id text) language sql strict
+as $$ select current_setting('request.token_subject') $$;
+comment on function enter_strictly(text, text) is 'HTTP POST /strict-enter
 login
 consume_token magic from _code';
 create function magic(_id int) returns table (user_id int) language sql as 'select _id';
@@ -181,6 +191,28 @@ def test_a_failed_request_does_not_consume_the_token(service: Service, server: M
     token = mailed_token(service, server, "ben@example.com")
     assert service.post("/reset", json={"token": token, "password": ""}).status_code == 400
     assert service.post("/reset", json={"token": token, "password": "b"}).text == "42"
+
+
+def test_null_for_a_strict_routine_neither_skips_the_check_nor_consumes_the_token(
+    service: Service, server: MailServer
+) -> None:
+    for token in ("0" * 64, "", None):
+        response = service.post("/strict-reset", json={"token": token, "password": None})
+        assert problem(response, 400)["detail"] == INVALID
+    token = mailed_token(service, server, "ben@example.com")
+    for _ in range(2):
+        response = service.post("/strict-reset", json={"token": token, "password": None})
+        assert (response.status_code, response.content) == (204, b"")
+    assert service.post("/strict-reset", json={"token": token, "password": "b"}).text == "42b"
+    assert problem(service.post("/strict-reset", json={"token": token, "password": None}), 400)["detail"] == INVALID
+
+
+def test_null_for_a_strict_login_does_not_consume_the_token(service: Service) -> None:
+    (issued,) = service.post("/magic", json={"id": 43}).json()
+    for code, status in (("0" * 64, 400), (issued["token"], 401), (issued["token"], 401)):
+        assert service.post("/strict-enter", json={"code": code, "device": None}).status_code == status
+    assert service.post("/strict-enter", json={"code": issued["token"], "device": "d"}).status_code == 200
+    assert service.post("/strict-enter", json={"code": issued["token"], "device": "d"}).status_code == 400
 
 
 def test_consuming_a_token_revokes_the_others_of_its_subject(

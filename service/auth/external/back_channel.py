@@ -6,6 +6,7 @@ sessions at once; other hosts check the sessions again after `SessionCheckInterv
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from urllib.parse import parse_qs
@@ -28,7 +29,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request.form_fields import kind_of
 from rowcall.service.request.forms import URLENCODED
-from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall")
 
@@ -36,7 +37,9 @@ UNCACHED = [("cache-control", "no-store")]
 REQUIRED = ["iss", "aud", "iat", "exp", "jti", "events"]
 """Claims that a logout token must have."""
 LONGEST_LIFE = 3600.0
-"""Most seconds from `iat` to `exp`. For this time it is recorded that a token has been used."""
+"""Most seconds from `iat` to `exp`."""
+RECORDED = LONGEST_LIFE + 2 * CLOCK_SKEW
+"""Seconds for which it is recorded that a token has been used."""
 
 
 class BackChannel:
@@ -58,7 +61,8 @@ class BackChannel:
         self._command = Command(f"logout at {provider.key}", options.logout_command, services)
 
     async def end_sessions(self, context: RequestContext) -> None:
-        """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (Back-Channel Logout, 2.8).
+        """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (Back-Channel Logout, 2.8). If
+        the command fails, the issuer may send the token again.
 
         Raises `Problem`: 500 or 503 if the operator's command fails, 503 if it is unknown whether the token was used or
         if too many requests to providers are in progress, and the errors of `read_body`.
@@ -69,14 +73,18 @@ class BackChannel:
             log.warning("%s: a logout token is not accepted: %s", self._provider.key, escape_unprintable(str(error)))
             _refuse(context, str(error))
             return
-        digest = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
-        if not await self._single_use.is_first(Mark(digest, 0), LONGEST_LIFE + 2 * CLOCK_SKEW):
+        mark = Mark(hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest(), 0)
+        if not await self._single_use.is_first(mark, RECORDED):
             log.warning("%s: a logout token was used twice", self._provider.key)
             _refuse(context, "it has been used before")
             return
         try:
             await self._command.run(context, [self._provider.key, token.subject, token.session])
+        except (ClientDisconnectedError, asyncio.CancelledError):
+            self._single_use.allow_again(mark, RECORDED)
+            raise
         except Problem as problem:
+            self._single_use.allow_again(mark, RECORDED)
             raise Problem(
                 503 if problem.status == 503 else 500,
                 "the sessions could not be ended; the log of the service says why",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.auth.token_families import BETWEEN_SWEEPS, Families, Mark, mark_of
+from rowcall.core.auth.token_families import BETWEEN_SWEEPS, FailedUses, Families, Mark, mark_of
 
 LATER = 1e9
 
@@ -48,6 +48,31 @@ def test_a_family_is_removed_when_its_tokens_have_expired() -> None:
     assert len(families) == 101
     assert not families.use(Mark("lasting", 0), BETWEEN_SWEEPS, BETWEEN_SWEEPS + 60.0)
     assert len(families) == 1
+
+
+def test_a_token_is_accepted_once_more_after_each_use_without_effect() -> None:
+    families, failed = Families(), FailedUses()
+    mark = Mark("f", 0)
+
+    def use() -> bool:
+        return families.use(failed.mark_to_use(mark), 0.0, LATER)
+
+    assert use()
+    for _ in range(3):
+        # A repetition before the failure is known.
+        assert not use()
+        failed.add(mark, 0.0, LATER)
+        assert use()
+    assert not use()
+    assert failed.mark_to_use(Mark("g", 0)) == Mark("g", 0)
+
+
+def test_failed_uses_of_expired_tokens_are_removed() -> None:
+    failed = FailedUses()
+    failed.add(Mark("f", 0), 0.0, 60.0)
+    failed.add(Mark("g", 0), 61.0, LATER)
+    assert failed.mark_to_use(Mark("f", 0)) == Mark("f", 0)
+    assert failed.mark_to_use(Mark("g", 0)) != Mark("g", 0)
 
 
 @given(st.text("abcXYZ019-_", min_size=1, max_size=64), st.integers(0, 999_999_998))
